@@ -2,13 +2,20 @@
 # Prints how fast the viewer opens ten million events and draws them (viewer/bench/bench_viewer.cpp), how fast a
 # million events of Kineto JSON become columns compared with a pass of simdjson, and what an idle window costs.
 #
-#   scripts/bench_viewer.sh [EVENTS [TRACE]]    EVENTS of the generated trace (10000000); TRACE: its path; it is
-#                                               generated if it does not exist (default: a temporary file)
+#   scripts/bench_viewer.sh [--large] [EVENTS [TRACE]]    EVENTS of the generated trace (10000000); TRACE: its path;
+#                                                         it is generated if it does not exist (default: a temporary
+#                                                         file). --large: also opens and draws 100 million events
+#                                                         (16 GB of temporary space, 6 GB of memory, ten minutes)
 #
 # CPU time is the column to read.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
+large=
+if [[ ${1:-} == --large ]]; then
+    large=100000000
+    shift
+fi
 events=${1:-10000000}
 folder=$(mktemp -d)
 trace=${2:-$folder/viewer.sqlite}
@@ -45,6 +52,8 @@ idle() {
 
 echo '```'
 "$bin/bench_viewer" --events "$events" --trace "$trace"
+echo
+[[ -z $large ]] || "$bin/bench_viewer" --events "$large" --trace "$folder/large.sqlite" --only large
 echo
 "$bin/bench_import" 1000000 "$folder"
 echo

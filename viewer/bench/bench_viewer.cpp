@@ -4,7 +4,8 @@
 // 10,000 rectangles and 100 draw commands, a table of ten million rows sorted off the frame thread. Not a
 // test.
 //
-//   bench_viewer [--events N] [--trace FILE]     FILE is made if it does not exist, and kept; without it a
+//   bench_viewer [--events N] [--trace FILE] [--only opening|frames|large]
+//                                                FILE is made if it does not exist, and kept; without it a
 //                                                temporary one is used
 #include <algorithm>
 #include <chrono>
@@ -21,6 +22,11 @@
 #include <sqlite3.h>
 #include <unistd.h>
 
+#include "traces/lanes/kept_tracks.h"
+#include "traces/lanes/tracks.h"
+#include "traces/store/beside/column_file.h"
+#include "traces/store/beside/kept_trace.h"
+#include "traces/store/load/loader.h"
 #include "traces/store/sqlite/open.h"
 #include "traces/store/sqlite/sqlite.h"
 #include "viewer/bench/curves.h"
@@ -35,7 +41,8 @@ using namespace shardscope;
 using namespace shardscope::viewer::bench;
 namespace fs = std::filesystem;
 
-constexpr int kRounds = 3;  // rounds of open and scan, alternating
+constexpr int kRounds = 3;                      // of open and scan, alternating
+constexpr std::int64_t kTooLarge = 50'000'000;  // for more than one round: events
 
 // Steps through every row and reads every value that the loader reads; the sum keeps the compiler from
 // removing the reads.
@@ -55,40 +62,85 @@ std::vector<double> bare_scan(const std::string& path) {
     return {process_seconds() - start, static_cast<double>(rows), static_cast<double>(sum)};
 }
 
-// Measures the time from the command to the first frame with rows, and then the memory once all work is done.
-std::vector<double> open_once(const std::string& path) {
-    const std::int64_t before = resident_bytes();
-    const double start = process_seconds();
-    Viewer viewer(path);
-    viewer.wait_for_timeline();
-    const double seconds = process_seconds() - start;
-    viewer.settle();
-    const std::int64_t most = largest_resident_bytes();
-    ::malloc_trim(0);
-    return {seconds, static_cast<double>(resident_bytes() - before), static_cast<double>(most - before)};
+// The time from the command to the first frame with rows, and the memory once all work is done.
+struct Opened {
+    double processor_s = 0, wall_s = 0, stays = 0, most = 0;  // bytes: resident at the end, at most
+};
+
+double wall_seconds() {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
+Opened open_once(const std::string& path) {
+    const auto values = in_child([&]() -> std::vector<double> {
+        const std::int64_t before = resident_bytes();
+        const double start = process_seconds(), wall_start = wall_seconds();
+        Viewer viewer(path);
+        viewer.wait_for_timeline();
+        const double processor = process_seconds() - start, wall = wall_seconds() - wall_start;
+        viewer.settle();
+        const std::int64_t most = largest_resident_bytes();
+        ::malloc_trim(0);
+        return {processor, wall, static_cast<double>(resident_bytes() - before),
+                static_cast<double>(most - before)};
+    });
+    return {values[0], values[1], values[2], values[3]};
+}
+
+// Several such, by median and by the largest memory.
+struct Openings {
+    std::vector<double> processor, wall;
+    double stays = 0, most = 0;
+    void add(const Opened& one) {
+        processor.push_back(one.processor_s);
+        wall.push_back(one.wall_s);
+        stays = std::max(stays, one.stays);
+        most = std::max(most, one.most);
+    }
+    void print(const char* what, double rows) const {
+        fmt::print("{:<26}{:>9.2f}{:>9.2f}{:>16.1f}{:>10.1f}\n", what, percentile(processor, 0.5),
+                   percentile(wall, 0.5), stays / rows, most / rows);
+    }
+};
+
+// The trace is opened from its rows, and then from the file of its columns beside it.
 void measure_opening(const std::string& path) {
-    std::vector<double> scans, opens;
-    double rows = 0, stays = 0, most = 0;
-    (void)in_child([&] { return bare_scan(path); });  // warms the page cache
-    for (int round = 0; round < kRounds; ++round) {
+    std::vector<double> scans, scan_walls;
+    Openings opens, again;
+    double rows = 0;
+    int rounds = kRounds;
+    fs::remove(traces::store::column_path(path));
+    if (in_child([&] { return bare_scan(path); })[1] > kTooLarge) rounds = 1;  // it warms the page cache
+    for (int round = 0; round < rounds; ++round) {
+        const double start = wall_seconds();
         const auto scan = in_child([&] { return bare_scan(path); });
-        const auto open = in_child([&] { return open_once(path); });
+        scan_walls.push_back(wall_seconds() - start);
         scans.push_back(scan[0]);
         rows = scan[1];
-        opens.push_back(open[0]);
-        stays = std::max(stays, open[1]);
-        most = std::max(most, open[2]);
+        opens.add(open_once(path));
     }
-    const double scan = percentile(scans, 0.5), open = percentile(opens, 0.5);
-    fmt::print("{:.0f} events, {:.1f} MiB; medians of {} rounds, processor time\n", rows,
-               static_cast<double>(fs::file_size(path)) / (1 << 20), kRounds);
-    fmt::print("bare scan                    {:>8.2f} s\n", scan);
-    fmt::print("open to the first frame      {:>8.2f} s   {:.2f} x the scan (bar 1.5)\n", open, open / scan);
-    fmt::print("resident, open               {:>8.1f} bytes per event (bar 64)\n", stays / rows);
-    fmt::print("resident, at most while it opens {:>4.1f} bytes per event, the file's own pages included\n\n",
-               most / rows);
+    const auto kept = in_child([&]() -> std::vector<double> {
+        const auto trace = traces::store::load_trace(path);
+        const traces::lanes::Tracks tracks = traces::lanes::make_tracks(*trace);
+        if (!traces::store::can_be_kept(*trace)) return {};
+        const double start = process_seconds();
+        const std::int64_t bytes = traces::lanes::keep_beside(*trace, tracks.tracks);
+        return {process_seconds() - start, static_cast<double>(bytes)};
+    });
+    for (int round = 0; round < rounds && !kept.empty(); ++round) again.add(open_once(path));
+    fs::remove(traces::store::column_path(path));
+    const double scan = percentile(scans, 0.5), open = percentile(opens.processor, 0.5);
+    fmt::print("{:.0f} events, {:.1f} MiB; median of {}\n", rows,
+               static_cast<double>(fs::file_size(path)) / (1 << 20), rounds == 1 ? "one round" : "3 rounds");
+    fmt::print("{:<26}{:>9}{:>9}{:>16}{:>10}\n", "", "CPU (s)", "wall (s)", "resident (B/ev.)", "at most");
+    fmt::print("{:<26}{:>9.2f}{:>9.2f}\n", "bare scan", scan, percentile(scan_walls, 0.5));
+    opens.print("open to the first frame", rows);
+    if (!kept.empty()) again.print("the same, columns beside", rows);
+    fmt::print("CPU time is {:.2f} x the scan (bar 1.5), resident at most 64 bytes per event (bar)\n",
+               open / scan);
+    if (!kept.empty())
+        fmt::print("the columns take {:.1f} bytes per event and are written in {:.2f} s of CPU time\n\n",
+                   kept[1] / rows, kept[0]);
 }
 
 // Measures resident memory per event for a temporary trace that has only device events.
@@ -99,10 +151,10 @@ void measure_devices(std::int64_t events) {
         make_device_trace(path, events);
         return std::vector<double>{};
     });
-    const auto open = in_child([&] { return open_once(path); });
+    const Opened open = open_once(path);
     fs::remove(path);
     fmt::print("{} device events alone: resident, open {:.1f} bytes per event (bar 64)\n\n", events,
-               open[1] / static_cast<double>(events));
+               open.stays / static_cast<double>(events));
 }
 
 struct Zoom {
@@ -236,7 +288,9 @@ void measure_tables(std::size_t rows) {
 }
 
 int usage() {
-    fmt::print(stderr, "usage: bench_viewer [--events N] [--trace FILE | --make FILE]\n");
+    fmt::print(
+        stderr,
+        "usage: bench_viewer [--events N] [--trace FILE | --make FILE] [--only opening|frames|large]\n");
     return 2;
 }
 
@@ -244,7 +298,7 @@ int usage() {
 
 int main(int argc, char** argv) {
     std::int64_t events = 10'000'000;
-    std::string path, made;
+    std::string path, made, only;
     for (int i = 1; i < argc; i += 2) {
         const std::string_view option = argv[i];
         if (i + 1 == argc) return usage();
@@ -252,6 +306,8 @@ int main(int argc, char** argv) {
             events = std::strtoll(argv[i + 1], nullptr, 10);
         } else if (option == "--trace") {
             path = argv[i + 1];
+        } else if (option == "--only") {  // opening, frames, or large: opening and the plain frames
+            only = argv[i + 1];
         } else if (option == "--make") {  // the trace, without measuring it
             made = argv[i + 1];
         } else {
@@ -274,17 +330,30 @@ int main(int argc, char** argv) {
                 return std::vector<double>{};
             });
         }
-        measure_opening(path);
-        measure_devices(events / 2);
-        (void)in_child([&] {
-            measure_frames(path);
-            return std::vector<double>{};
-        });
-        (void)in_child([&] {
-            measure_curves(static_cast<std::size_t>(events));
-            return std::vector<double>{};
-        });
-        measure_tables(static_cast<std::size_t>(events));
+        if (only.empty() || only == "opening" || only == "large") measure_opening(path);
+        if (only.empty()) measure_devices(events / 2);
+        if (only == "large") {
+            (void)in_child([&] {
+                Viewer viewer(path);
+                viewer.wait_for_timeline();
+                viewer.settle();
+                measure_zooms(viewer, viewer.program.session.current()->visible);
+                return std::vector<double>{};
+            });
+        }
+        if (only.empty() || only == "frames") {
+            (void)in_child([&] {
+                measure_frames(path);
+                return std::vector<double>{};
+            });
+        }
+        if (only.empty()) {
+            (void)in_child([&] {
+                measure_curves(static_cast<std::size_t>(events));
+                return std::vector<double>{};
+            });
+            measure_tables(static_cast<std::size_t>(events));
+        }
         if (temporary) fs::remove(path);
         return 0;
     } catch (const std::exception& error) {
