@@ -98,6 +98,23 @@ TEST_F(CifarFiles, OfAFolderFollowEachOther) {
     EXPECT_EQ(CifarImages(folder_.path(), 10, 1).samples(), 7);
 }
 
+// As cifar-10-batches-bin and cifar-100-binary have them.
+TEST_F(CifarFiles, OfAFolderAreThoseToTrainOn) {
+    for (const char* other : {"batches.meta.txt", "readme.html"})
+        std::ofstream(folder_ / other) << "airplane";
+    const std::string test = write("test_batch.bin", 5);
+    write("test.bin", 6);
+    EXPECT_EQ(error_of(folder_.path()),
+              "data.path: the folder " + folder_.path() +
+                  " has no *.bin file to train on directly in it (test_batch.bin and test.bin are left out); "
+                  "give a CIFAR file, or a folder of CIFAR files");
+    write("data_batch_1.bin", 3);
+    EXPECT_EQ(CifarImages(folder_.path(), 10, 1).samples(), 3);
+    EXPECT_EQ(CifarImages(test, 10, 1).samples(), 5);
+    const std::string cut = write("data_batch_2.bin", 4, 1, 5);
+    EXPECT_THAT(error_of(folder_.path()), HasSubstr("data.path: " + cut + " has 12287 bytes"));
+}
+
 TEST_F(CifarFiles, SayWhatIsWrong) {
     EXPECT_THAT(error_of(write("short.bin", 3, 1, 5)),
                 HasSubstr("short.bin has 9214 bytes, which is not a whole number of images of CIFAR-10"));

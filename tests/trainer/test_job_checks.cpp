@@ -70,6 +70,8 @@ TEST(JobChecks, NameTheKeyAndWhatToDo) {
          "job.toml:2: run.device: ", "convolutions have no kernels for a GPU"},
         {"[model]\nname = 'resnet50'\n[data]\ntype = 'images'\n[precision]\nparam = 'bf16'",
          "job.toml:6: precision.param: ", "compute in fp32"},
+        {"[model]\nname = 'resnet50'\n[data]\ntype = 'images'\n[precision]\nbuffer = 'bf16'",
+         "job.toml:6: precision.buffer: ", "compute in fp32"},
         {"[model]\nname = 'resnet50'\n[data]\ntype = 'images'\n[ddp]\nbroadcast_buffers = false",
          "job.toml:6: ddp.broadcast_buffers: ", "only ddp broadcasts"},
         {"[model]\nattention = 'fused'", "job.toml:2: model.attention: ", "an mlp has none"},

@@ -86,15 +86,6 @@ TEST(CrossEntropy, SmoothsTheTarget) {
     EXPECT_LE(relative_error(dlogits, finite_differences(in_double(logits), smoothed)), kFloatTolerance);
 }
 
-TEST(CountCorrect, CountsRowsWhoseLargestLogitIsTheTargets) {
-    const Floats logits = {1, 3, 2, 5, 5, 1, 0, 0, 9};  // the first of two equal ones
-    double correct = NAN;
-    count_correct(logits.data(), Tokens{1, 0, 1}.data(), &correct, 3, 3);
-    EXPECT_EQ(correct, 2);
-    count_correct(logits.data(), Tokens{1, 1, 2}.data(), &correct, 3, 3);
-    EXPECT_EQ(correct, 2);
-}
-
 // Rows without a target do not count: the loss and its gradient are those of the other rows.
 TEST(CrossEntropy, LeavesOutRowsWithoutATarget) {
     constexpr int kRows = 5, kClasses = 40, kCounted = 2;

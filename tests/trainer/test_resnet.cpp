@@ -97,6 +97,7 @@ TEST(ResNet, RefusesABatchWithoutVariance) {
                     "job.toml:6: data.batch: the last batch norm of a resnet18 has one pixel per image of 17 "
                     "pixels and one image per batch")));
     EXPECT_NO_THROW(make_model(job_of("name = 'resnet18'", "image = 33\nbatch = 1\nclasses = 10")));
+    EXPECT_NO_THROW(make_model(job_of("name = 'resnet18'", "image = 4096\nbatch = 1048576")));  // 2^34 pixels
 }
 
 }  // namespace TEST_FILE

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstddef>
+#include <filesystem>
 #include <utility>
 
 #include <fmt/core.h>
@@ -75,20 +76,31 @@ std::int32_t label_of(const char* record) {
     return static_cast<unsigned char>(*record);
 }
 
-std::vector<std::string> files_at(const std::string& path) {
+bool is_for_training(const std::filesystem::path& file) {
+    const std::filesystem::path name = file.filename();
+    return name.extension() == ".bin" && name != "test_batch.bin" && name != "test.bin";
+}
+
+std::vector<CifarFile> files_at(const std::string& path) {
     const TextFiles found(path, "CIFAR");
-    std::vector<std::string> files;
-    files.reserve(static_cast<std::size_t>(found.files()));
-    for (int file = 0; file < found.files(); ++file) files.push_back(found.file(file).whole());
+    const bool chooses = std::filesystem::is_directory(path);
+    std::vector<CifarFile> files;
+    for (int f = 0; f < found.files(); ++f) {
+        const TextFile& file = found.file(f);
+        if (!chooses || is_for_training(file.path())) files.push_back({file.path(), file.whole()});
+    }
+    if (files.empty()) {
+        throw DataError("data.path", fmt::format("the folder {} has no *.bin file to train on directly in it "
+                                                 "(test_batch.bin and test.bin are left out); give a CIFAR "
+                                                 "file, or a folder of CIFAR files",
+                                                 path));
+    }
     return files;
 }
 
-std::vector<const char*> records_of(const std::vector<std::string>& files, const std::string& path,
-                                    int classes) {
+std::vector<const char*> records_of(const std::vector<CifarFile>& files, int classes) {
     std::vector<const char*> records;
-    for (std::size_t f = 0; f < files.size(); ++f) {
-        const std::string& bytes = files[f];
-        const std::string name = files.size() == 1 ? path : fmt::format("file {} of {}", f + 1, path);
+    for (const auto& [name, bytes] : files) {
         const std::size_t labels = bytes.size() % (kPixelBytes + 1) == 0 ? 1 : 2, size = kPixelBytes + labels;
         if (bytes.empty() || bytes.size() % size != 0) {
             throw DataError("data.path",
@@ -113,7 +125,7 @@ std::vector<const char*> records_of(const std::vector<std::string>& files, const
 }  // namespace
 
 CifarImages::CifarImages(const std::string& path, int classes, std::int64_t seed)
-    : files_(files_at(path)), records_(records_of(files_, path, classes)), sampler_(samples(), seed) {}
+    : files_(files_at(path)), records_(records_of(files_, classes)), sampler_(samples(), seed) {}
 
 std::int64_t CifarImages::input_bytes() const {
     return static_cast<std::int64_t>(kPixelBytes * sizeof(float));

@@ -29,6 +29,10 @@ class SyntheticImages final : public Dataset {
     std::uint64_t classes_;
 };
 
+struct CifarFile {
+    std::string path, bytes;
+};
+
 // The images of CIFAR-10 or CIFAR-100 in their binary version (Krizhevsky: "Learning multiple layers of
 // features from tiny images", 2009), in memory as they are in the files: a label of one byte, or a coarse and
 // a fine one, then 32 x 32 pixels as planes of red, green and blue. A sample's values are (byte / 255 - 0.5)
@@ -37,8 +41,8 @@ class CifarImages final : public Dataset {
   public:
     static constexpr int kSide = 32;
 
-    // `path`: a file, or a folder of files. Throws DataError if there is none, if a file is not a whole
-    // number of images, or if a label is not below `classes`.
+    // `path`: a file, or a folder, whose *.bin files count, but not its test set. Throws DataError if there
+    // is none, if a file is not a whole number of images, or if a label is not below `classes`.
     CifarImages(const std::string& path, int classes, std::int64_t seed);
 
     std::int64_t input_bytes() const override;
@@ -47,7 +51,7 @@ class CifarImages final : public Dataset {
     void fill(std::int64_t first_sample, int count, void* input, void* target) const override;
 
   private:
-    std::vector<std::string> files_;
+    std::vector<CifarFile> files_;
     std::vector<const char*> records_;  // of each image: its label, which its pixels follow
     Sampler sampler_;
 };

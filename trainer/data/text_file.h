@@ -23,6 +23,7 @@ class TextFile {
           size_(other.size_) {}
     TextFile& operator=(TextFile&&) = delete;
 
+    const std::string& path() const { return path_; }
     std::int64_t size() const { return size_; }
 
     // Reads the bytes from `first` on, which must all be below size(). Throws std::runtime_error (one

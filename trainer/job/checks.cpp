@@ -147,7 +147,8 @@ void Checks::images() const {
             refuse(key, "model.name", "a resnet is not divided among ranks this way; set the key to 1");
     }
     for (const auto& [key, value] : {std::pair{"precision.param", job_.precision.param},
-                                     std::pair{"precision.reduce", job_.precision.reduce}}) {
+                                     std::pair{"precision.reduce", job_.precision.reduce},
+                                     std::pair{"precision.buffer", job_.precision.buffer}}) {
         if (value != Precision::fp32)
             refuse(key, "model.name", "convolutions compute in fp32; set the key to \"fp32\"");
     }

@@ -50,13 +50,6 @@ void cross_entropy_backward(const float* probabilities, const std::int32_t* targ
     }
 }
 
-void count_correct(const float* logits, const std::int32_t* targets, double* correct, int rows, int classes) {
-    int count = 0;
-    for (int i = 0; i < rows; ++i, logits += classes)
-        count += std::max_element(logits, logits + classes) - logits == targets[i] ? 1 : 0;
-    *correct = count;
-}
-
 SHARDSCOPE_VECTOR_CLONES
 void mse_forward(const float* y, const float* target, double* mean, std::size_t n) {
     const double sum = lane_sum<double>(n, [=](std::size_t i) SHARDSCOPE_INLINE_LAMBDA {

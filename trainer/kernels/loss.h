@@ -19,9 +19,6 @@ void cross_entropy_forward(const float* logits, const std::int32_t* targets, flo
 void cross_entropy_backward(const float* probabilities, const std::int32_t* targets, float* dlogits, int rows,
                             int classes, int counted = 0, double smoothing = 0);
 
-// *correct = the rows whose largest logit, the first of several equal ones, is that of the target.
-void count_correct(const float* logits, const std::int32_t* targets, double* correct, int rows, int classes);
-
 // *mean = mean of (y - target)^2 over n elements.
 void mse_forward(const float* y, const float* target, double* mean, std::size_t n);
 

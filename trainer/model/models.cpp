@@ -1,6 +1,7 @@
 #include "trainer/model/models.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
@@ -86,7 +87,7 @@ ResNetShape resnet_shape(const job::Job& job) {
 
 // JobError if a batch norm would have one number per channel, whose variance is 0.
 void check_statistics(const job::Job& job) {
-    const int side = resnet_shape(job).last_side();
+    const std::int64_t side = resnet_shape(job).last_side();
     if (job.data.batch * side * side > 1) return;
     throw job::JobError(fmt::format(
         "{}data.batch: the last batch norm of a {} has one pixel per image of {} pixels and one image per "

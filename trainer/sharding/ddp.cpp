@@ -255,7 +255,7 @@ void Ddp::pre_forward() {
 }
 
 // The buffers of the group's first rank, before each forward that follows one whose gradients are reduced
-// (require_forward_param_sync), and before those of a validation.
+// (require_forward_param_sync).
 void Ddp::sync_buffers() {
     if (!options_.broadcast_buffers || buffers_.empty()) return;
     if (!evaluating_ && !micro_.first() && !accumulation_sync_) return;

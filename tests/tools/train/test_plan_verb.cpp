@@ -121,6 +121,15 @@ TEST_F(PlanVerb, ARowIsWrittenAsAJobAndAsItsTrace) {
     EXPECT_EQ(plan({"--write", "3", "--as", job, "--overwrite"}).status, 0);
 }
 
+TEST_F(PlanVerb, AJobOfImagesNamesTheProcessorOnly) {
+    const std::string job = folder_ / "images.toml", best = folder_ / "best.toml";
+    write_file(job, "[model]\nname = 'resnet18'\nwidth = 8\n[data]\ntype = 'images'\nimage = 32\n");
+    Words plan = {"plan", job, "--parallel.mode=ddp", "--write", "best", "--as", best};
+    plan.insert(plan.end(), kSmall.begin(), kSmall.end());
+    ASSERT_EQ(train(plan).status, 0);
+    EXPECT_THAT(read_file(best), HasSubstr("On devices of your own: --run.device=cpu.\n"));
+}
+
 TEST_F(PlanVerb, TheDatabaseContainsEveryRow) {
     const std::string file = folder_ / "plan.sqlite", trace = folder_ / "best.sqlite";
     const std::string limit = "--run.memory_limit=20000000";  // some fit, some do not
