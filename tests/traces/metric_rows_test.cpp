@@ -102,6 +102,12 @@ TEST_F(MetricRows, OfTheJobAreMergedOnceFromSlicesOfItsRanks) {
                 ElementsAre("note -1 -1 -1 nan", "learning_rate -1 0 8 0.5", "learning_rate -1 1 16 0.25"));
     merge::merge_traces({.inputs = {first, second}, .output = merged});
     EXPECT_THAT(texts(*store::load_trace(merged)), are_all());
+    // Other clocks make other times of the same values.
+    store::Database(second, store::Database::Mode::read_write)
+        .execute("UPDATE SHARD_METRICS SET time = time + 300");
+    const std::string shifted = folder_ / "shifted.sqlite";
+    merge::merge_traces({.inputs = {first, second}, .output = shifted});
+    EXPECT_THAT(texts(*store::load_trace(shifted)), are_all());
 }
 
 TEST_F(MetricRows, AreOneViewWithTheLosses) {

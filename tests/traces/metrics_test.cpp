@@ -13,6 +13,7 @@
 
 #include "tests/traces/run_builder.h"
 #include "traces/analysis/compare/compare.h"
+#include "traces/report/fail_if.h"
 #include "traces/report/report.h"
 
 namespace shardscope::traces::analysis {
@@ -111,6 +112,28 @@ TEST_F(Metrics, SayWhenALossWasReached) {
     EXPECT_THAT(text(0.5, report::Format::json), HasSubstr(R"("to_loss":{"loss":0.5,"step":null,)"));
 }
 
+// Another program's marks may name no step, and its trace may have none.
+TEST_F(Metrics, WithoutStepsReachALossByTime) {
+    RunBuilder marks;
+    const schema::StringId loss = marks.sink().intern("loss");
+    const auto add = [&](std::int64_t step, std::int64_t time, double value) {
+        marks.sink().add(schema::MetricRow{.step = step, .time = time, .name = loss, .value = value});
+    };
+    add(-1, 8'000'000'000, 1.1);
+    add(1, 1'000'000'000, 2.9);
+    add(2, 2'000'000'000, 2.1);
+    const auto trace = marks.take();
+    ASSERT_TRUE(trace->steps.empty());
+    const auto text = [&](double asked, report::Format format) {
+        return render(metrics_report(*trace, {}, {}, asked), format);
+    };
+    EXPECT_THAT(text(2.5, report::Format::table),
+                HasSubstr("Loss 2.5 was reached at step 2, 2.000 s after the capture began."));
+    EXPECT_THAT(text(1.5, report::Format::table),
+                HasSubstr("Loss 1.5 was reached 8.000 s after the capture began."));
+    EXPECT_THAT(text(1.5, report::Format::json), HasSubstr(R"("step":null,"seconds":8)"));
+}
+
 TEST_F(Metrics, CompareTheTimesToALoss) {
     RunBuilder slower;
     for (int s = 0; s < 2; ++s) slower.step(0, s, 1000 + s * 4000, 5000 + s * 4000);
@@ -132,6 +155,18 @@ TEST_F(Metrics, CompareTheTimesToALoss) {
     EXPECT_DOUBLE_EQ(comparison.runs.at(0).to_loss_us, 0.4);
     add_times_to_loss(comparison, runs, 0.5);
     EXPECT_THAT(render(comparison, report::Format::json), HasSubstr(R"("to_loss_us":null)"));
+}
+
+TEST_F(Metrics, FailARunThatDoesNotReachTheLoss) {
+    const auto failures = [](const char* runs) {
+        return report::failures(report::parse_fail_if({"to_loss_us>+5%"}), runs);
+    };
+    EXPECT_THAT(failures(R"({"runs":[{"file":"a","to_loss_us":5},{"file":"b","to_loss_us":null}]})"),
+                testing::ElementsAre(HasSubstr("holds for b: it did not reach the loss")));
+    EXPECT_THAT(failures(R"({"runs":[{"file":"a","to_loss_us":5},{"file":"b","to_loss_us":5.1}]})"),
+                IsEmpty());
+    EXPECT_THROW(failures(R"({"runs":[{"file":"a","to_loss_us":null},{"file":"b","to_loss_us":5}]})"),
+                 report::BadCondition);
 }
 
 TEST_F(Metrics, ArePrintedAsASummaryOrPointByPoint) {

@@ -115,7 +115,7 @@ double metrics_seconds(const job::Job& job, const std::string& path) {
         traces::store::DatabaseWriter writer(options);
         const double start = process_seconds();
         for (int step = 0; step < kSteps; ++step) {
-            add_step_metrics(writer, job, {step, step, step}, 0.1, {step, step});
+            StepMetrics(job, step, 0.1, {step, step}).add_to(writer, {step, step, step});
             if (step % kStepsOfACommit == 0) writer.commit();
         }
         seconds = process_seconds() - start;

@@ -1,6 +1,7 @@
 // What precedes the events: devices, the job, and what Kineto's format does not cover; and what follows them:
 // the names of processes, threads and streams.
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 #include <map>
 
@@ -186,6 +187,7 @@ void write_steps_and_losses(ChromeContext& context) {
     JsonList losses(out, "{");
     scan_table(context.database(), "SHARD_LOSSES", {"step", "loss"}, "WHERE loss NOT NULL",
                [&](const store::Statement& row) {
+                   if (!std::isfinite(row.real(1))) return;  // JSON cannot express it
                    fmt::format_to(std::back_inserter(losses.next()), "\"{}\":{}", row.integer(0),
                                   row.real(1));
                });
@@ -198,6 +200,7 @@ void write_metrics(ChromeContext& context) {
     JsonList list(out);
     scan_table(context.database(), "SHARD_METRICS", {"step", "sample", "time", "rank", "nameId", "value"},
                "WHERE value NOT NULL", [&](const store::Statement& row) {
+                   if (!std::isfinite(row.real(5))) return;  // JSON cannot express it
                    fmt::format_to(std::back_inserter(list.next()),
                                   "{{\"step\":{},\"sample\":{},\"time_ns\":{},\"rank\":{},\"name\":{},"
                                   "\"value\":{}}}",

@@ -166,6 +166,7 @@ class Merge {
         std::int64_t contradictions = 0;
         while (rows.next()) {
             watch.row();
+            if (table.name == schema::MetricRow::kTable && !is_first_of_step(rows, ids, p)) continue;
             if (!rows.write_once(facts_[table.name])) ++contradictions;
         }
         if (contradictions > 0) {
@@ -174,6 +175,14 @@ class Merge {
                                             fmt::format("rows of {} differ", table.name)),
                              contradictions == 1 ? "was" : "were"));
         }
+    }
+
+    // What a step has of the whole job comes from the first part that has it: the clocks of parts differ.
+    bool is_first_of_step(const TableCopy& rows, RowIds& ids, std::size_t part) {
+        const std::optional<std::int64_t> step = rows.integer("step");
+        if (!step || rows.integer("rank")) return true;
+        const std::int64_t name = ids.strings.map(rows.integer("nameId").value_or(0));
+        return step_metrics_.try_emplace({*step, name}, part).first->second == part;
     }
 
     // Rows of NVTX_EVENTS that name a domain, a category or a thread are written once for each process or
@@ -295,6 +304,7 @@ class Merge {
     MergeResult result_;
     OutputFile* output_ = nullptr;
     std::int64_t utc_ns_ = 0, system_ns_ = 0;
+    std::map<std::pair<std::int64_t, std::int64_t>, std::size_t> step_metrics_;  // (step, name): the part
     std::map<std::string_view, std::set<std::string>> facts_;  // rows written so far, by table
     std::set<std::array<std::int64_t, 5>> names_;              // NVTX rows that name something
     std::set<std::int64_t> devices_;                           // those with a row in TARGET_INFO_GPU

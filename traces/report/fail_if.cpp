@@ -36,8 +36,15 @@ const Json* find_number(const Json& at, std::string_view key) {
 
 constexpr std::size_t kMostNames = 2000;  // length limit of a list of names, in characters
 
+constexpr std::string_view kToLoss = "to_loss_us";
+
 double number_at(const Json& run, const FailIf& condition) {
     if (const Json* number = find_number(run, condition.key)) return number->get<double>();
+    if (condition.key == kToLoss)
+        throw BadCondition(
+            fmt::format("--fail-if {}: no run, or not the first, reached a loss; give --to-loss "
+                        "with a loss that the first run reached",
+                        condition.text));
     std::string names;
     collect_numbers(run, "", names);
     if (names.size() > kMostNames) names = names.substr(0, kMostNames) + " …";
@@ -99,6 +106,11 @@ std::vector<std::string> failures(const std::vector<FailIf>& conditions, const s
         if (condition.percent) bound = first * (1 + condition.value / 100);
         if (condition.relative && !condition.percent) bound = first + condition.value;
         for (std::size_t i = 1; i < runs.size(); ++i) {
+            if (condition.key == kToLoss && find_number(runs[i], kToLoss) == nullptr) {
+                result.push_back(fmt::format("--fail-if {} holds for {}: it did not reach the loss",
+                                             condition.text, runs[i].at("file").get<std::string>()));
+                continue;
+            }
             const double value = number_at(runs[i], condition);
             if (!holds(value, condition.comparator, bound)) continue;
             result.push_back(fmt::format(

@@ -25,20 +25,24 @@ std::vector<analysis::PointOfCurve> all_points(const analysis::MetricsReport& re
 
 std::string reached_text(const analysis::ReachedLoss& reached) {
     if (!reached.point) return fmt::format("The loss did not reach {}.\n", reached.asked);
-    return fmt::format("Loss {} was reached at step {}{}, {:.3f} s after the first step began.\n",
-                       reached.asked, reached.point->step,
-                       reached.point->sample >= 0
-                           ? fmt::format(" and {} samples", store::grouped(reached.point->sample))
-                           : "",
-                       static_cast<double>(reached.since_start) * 1e-9);
+    std::string place;
+    if (reached.point->step >= 0) place = fmt::format("at step {}", reached.point->step);
+    if (reached.point->sample >= 0)
+        place += fmt::format("{}{} samples", place.empty() ? "after " : " and ",
+                             store::grouped(reached.point->sample));
+    return fmt::format("Loss {} was reached {}{:.3f} s after the {} began.\n", reached.asked,
+                       place.empty() ? place : place + ", ", static_cast<double>(reached.since_start) * 1e-9,
+                       reached.has_steps ? "first step" : "capture");
 }
 
 std::string table_text(const analysis::MetricsReport& report, std::size_t width) {
     std::string text = report.reached ? reached_text(*report.reached) : "";
     if (report.curves.empty()) {
-        return text +
-               "This trace has no such metric. A program records one with a mark: "
-               "torch.cuda.nvtx.mark(\"metric loss=2.31 step=4\").\n";
+        return text + fmt::format(
+                          "This trace has no {}. A program records one with a mark, "
+                          "torch.cuda.nvtx.mark(\"metric loss=2.31 step=4\"), or a range of that name, "
+                          "torch.profiler.record_function(...).\n",
+                          report.one_metric ? "such metric" : "metrics");
     }
     if (!text.empty()) text += '\n';
     if (report.one_metric)
@@ -56,10 +60,11 @@ std::string json_text(const analysis::MetricsReport& report) {
     Json json = {{"metrics", std::move(metrics)}};
     if (report.reached) {
         const auto& reached = *report.reached;
-        json["to_loss"] = {{"loss", reached.asked},
-                           {"step", reached.point ? Json(reached.point->step) : Json(nullptr)},
-                           {"seconds", reached.point ? Json(static_cast<double>(reached.since_start) * 1e-9)
-                                                     : Json(nullptr)}};
+        json["to_loss"] = {
+            {"loss", reached.asked},
+            {"step", reached.point && reached.point->step >= 0 ? Json(reached.point->step) : Json(nullptr)},
+            {"seconds",
+             reached.point ? Json(static_cast<double>(reached.since_start) * 1e-9) : Json(nullptr)}};
     }
     return json_line(json);
 }

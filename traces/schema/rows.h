@@ -511,7 +511,9 @@ struct MetricRow {
     static void each_time(Row& row, Visit visit) {
         visit(row.time);
     }
-    auto order() const { return std::tie(step, rank, time, name); }
+    auto order() const { return std::tie(step, rank, name, time); }
+    // What a step has of the whole job it has once, whatever the clocks of several files say.
+    auto identity() const { return std::tuple(step, rank, name, step >= 0 && rank < 0 ? 0 : time); }
     struct Kept {
         std::vector<MetricRow> metrics;
     };

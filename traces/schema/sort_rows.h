@@ -50,7 +50,13 @@ template <class Row>
 void put_in_order(std::vector<Row>& rows) {
     sort_rows(rows, [](const Row& a, const Row& b) { return a.order() < b.order(); });
     if constexpr (requires { requires Row::kVerb == kKeepFirst; }) {
-        const auto same = [](const Row& a, const Row& b) { return a.order() == b.order(); };
+        const auto same = [](const Row& a, const Row& b) {
+            if constexpr (requires { a.identity(); }) {
+                return a.identity() == b.identity();
+            } else {
+                return a.order() == b.order();
+            }
+        };
         rows.erase(std::unique(rows.begin(), rows.end(), same), rows.end());
     }
 }

@@ -134,8 +134,8 @@ void Progress::report(const executor::StepReport& step) {
     const auto mib = [](std::int64_t bytes) { return static_cast<double>(bytes) / (1 << 20); };
     const std::string line = fmt::format(
         "step {}/{}  loss {:.4f}  {:.0f} {}/s (mean {:.0f})  {:.1f} MiB (peak {:.1f})  {}", step.step + 1,
-        steps_, step.loss, rate(step.seconds), items_.name, rate(per_step), mib(step.memory.allocated),
-        mib(step.memory.peak), last ? "done" : duration(left) + " left");
+        steps_, step.loss, rate(step.seconds > 0 ? step.seconds : per_step), items_.name, rate(per_step),
+        mib(step.memory.allocated), mib(step.memory.peak), last ? "done" : duration(left) + " left");
     if (terminal_) {
         const std::size_t columns = terminal_columns();
         fmt::print(stderr, "\r{:<{}}", line.substr(0, columns), columns);

@@ -47,7 +47,7 @@ struct StepReport {  // called in order of steps, from one of rank 0's process's
     double loss =
         0;  // mean over micro-batches and ranks, summed in double: for each micro-batch, rank by rank
     double seconds_since_start = 0;
-    double seconds = 0;  // that the step took on the host of the process's first rank
+    double seconds = 0;  // that the step took; 0: unknown
     StepMemory memory;
 };
 

@@ -47,14 +47,23 @@ struct StepMemory {
     std::int64_t allocated = 0, peak = 0;  // now; most since the set-up
 };
 
-inline void add_step_metrics(traces::store::EventSink& sink, const job::Job& job, const MetricPlace& place,
-                             double seconds, const StepMemory& memory) {
-    const StepItems items(job);
-    add_metric(sink, place, "learning_rate",
-               learning_rate(job.optimizer, batch_factor(job), job.run.steps, place.step));
-    if (seconds > 0) add_metric(sink, place, items.rate_name, static_cast<double>(items.count) / seconds);
-    add_metric(sink, place, "allocated_bytes", static_cast<double>(memory.allocated));
-    add_metric(sink, place, "peak_bytes", static_cast<double>(memory.peak));
-}
+// The values of a step; nothing of the job is needed when they are written.
+struct StepMetrics {
+    StepMetrics(const job::Job& job, std::int64_t step, double seconds, const StepMemory& of)
+        : items(job),
+          rate(learning_rate(job.optimizer, batch_factor(job), job.run.steps, step)),
+          per_second(seconds > 0 ? static_cast<double>(items.count) / seconds : 0),
+          memory(of) {}
+    void add_to(traces::store::EventSink& sink, const MetricPlace& place) const {
+        add_metric(sink, place, "learning_rate", rate);
+        if (per_second > 0) add_metric(sink, place, items.rate_name, per_second);
+        add_metric(sink, place, "allocated_bytes", static_cast<double>(memory.allocated));
+        add_metric(sink, place, "peak_bytes", static_cast<double>(memory.peak));
+    }
+
+    StepItems items;
+    double rate = 0, per_second = 0;  // the learning rate; items, 0: unknown
+    StepMemory memory;
+};
 
 }  // namespace shardscope::trainer::executor

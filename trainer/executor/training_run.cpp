@@ -73,9 +73,7 @@ class Training {
     void tell(const char* board, int rank, std::int64_t step, std::span<const double> losses,
               std::int32_t module, const StepMemory& memory);
     MetricPlace place_of(std::int64_t step) const;
-    std::atomic<double>& took(std::int64_t step) {
-        return step_seconds_[static_cast<std::size_t>(step) % step_seconds_.size()];
-    }
+    double seconds_of(std::int64_t step, double now);
     void hear(LossBoard& board, int rank, std::string_view text);
     void listen();
     Rank& own(int rank) { return ranks_state_[static_cast<std::size_t>(rank - ranks_.here().front())]; }
@@ -107,10 +105,14 @@ class Training {
     const From train_;
     const std::int64_t validation_batches_;  // of each rank
     const Clock::time_point start_ = Clock::now();
-    // Seconds of the latest steps on this process's first rank. No rank is so many steps ahead of another.
-    std::array<std::atomic<double>, 16> step_seconds_{};
-    RunResult result_;      // the boards' locks guard what several threads write
-    bool flagged_ = false;  // an output was not finite in this step or the next
+    // When training began or went on after a pause, in seconds since the start, and the step whose loss the
+    // pause reads: of this process's first rank.
+    std::atomic<double> resumed_{0};
+    std::atomic<std::int64_t> paused_after_{-1};
+    double known_ = -1;             // when the latest loss was known, in seconds since the start
+    std::int64_t since_pause_ = 0;  // losses that were known since training went on
+    RunResult result_;              // the boards' locks guard what several threads write
+    bool flagged_ = false;          // an output was not finite in this step or the next
     LossBoard losses_, validation_;
     StopGate gate_;
     std::optional<StopAgreement> agreement_;
@@ -228,11 +230,14 @@ void Training::host(int rank, RankRunner& runner) {
     own(rank).loader = std::make_unique<data::DataLoader>(*own(rank).tokens, loading);
 
     const Clock::time_point begin = Clock::now();
+    const bool is_first = rank == ranks_.here().front();
+    if (is_first) resumed_ = seconds_since(start_);
     double aside = 0;  // seconds that are not training
     const auto put_aside = [&](const auto& work) {
         const Clock::time_point since = Clock::now();
         work();
         aside += seconds_since(since);
+        if (is_first) resumed_ = seconds_since(start_);
     };
     std::int64_t done = first, validated = -1, saved = -1;
     const auto validate_now = [&] {
@@ -249,9 +254,7 @@ void Training::host(int rank, RankRunner& runner) {
     };
     const auto every = [&](std::int64_t period) { return period > 0 && done % period == 0; };
     while (done < steps && gate_.enter(done)) {
-        const double before = seconds_since(begin) - aside;
         step(rank, done, runner);
-        if (rank == ranks_.here().front()) took(done) = seconds_since(begin) - aside - before;
         ++done;
         if (every(job_.train.validate_every)) validate_now();
         if (every(job_.checkpoint.every)) save_now();
@@ -279,6 +282,7 @@ void Training::step(int rank, std::int64_t number, RankRunner& runner) {
 
 // Called when training pauses: otherwise a loss is read one step late. The board ignores the second report.
 void Training::read_last_loss(int rank, std::int64_t steps_done, RankRunner& runner) {
+    if (rank == ranks_.here().front()) paused_after_ = steps_done - 1;
     runner.run(program_.of(rank).finish(), steps_done - 1);
     runner.drain();
 }
@@ -332,15 +336,26 @@ void Training::on_loss(const BoardLoss& loss) {
     if (!std::isfinite(loss.loss) || flagged) throw RunError(not_finite(loss));
     result_.losses.push_back(loss.loss);
     const double now = seconds_since(start_);
-    const double seconds = took(loss.step);
+    const double seconds = seconds_of(loss.step, now);
     if (options_.recorder) {
-        options_.recorder->describe_with(
-            [&job = job_, place = place_of(loss.step), loss, seconds](traces::store::EventSink& sink) {
-                sink.add(traces::schema::LossRow{loss.step, loss.loss});
-                add_step_metrics(sink, job, place, seconds, loss.memory);
-            });
+        options_.recorder->describe_with([metrics = StepMetrics(job_, loss.step, seconds, loss.memory),
+                                          place = place_of(loss.step), loss](traces::store::EventSink& sink) {
+            sink.add(traces::schema::LossRow{loss.step, loss.loss});
+            metrics.add_to(sink, place);
+        });
     }
     if (options_.on_step) options_.on_step({loss.step, loss.loss, now, seconds, loss.memory});
+}
+
+// How long a step took, 0 if that is unknown. A loss is known one step late but before a pause: then the mean
+// of the steps since training went on is exact, and the first of several has no time of its own.
+double Training::seconds_of(std::int64_t step, double now) {
+    const double resumed = resumed_;
+    if (resumed >= known_) since_pause_ = 0;
+    ++since_pause_;
+    const double before = std::exchange(known_, now);
+    if (paused_after_ == step) return (now - resumed) / static_cast<double>(since_pause_);
+    return since_pause_ > 1 ? now - before : 0;
 }
 
 MetricPlace Training::place_of(std::int64_t step) const {

@@ -262,8 +262,8 @@ void SimTrace::step_ended(int rank_class, std::int64_t step, Time start, Time en
     const executor::MetricPlace place = {step, (step + 1) * executor::StepItems(program_.job()).samples,
                                          ended.end};
     const Time from = step_end_ < 0 ? ended.start : step_end_;
-    executor::add_step_metrics(sink_, program_.job(), place, static_cast<double>(ended.end - from) * 1e-9,
-                               ended.memory);
+    executor::StepMetrics(program_.job(), step, static_cast<double>(ended.end - from) * 1e-9, ended.memory)
+        .add_to(sink_, place);
     step_end_ = ended.end;
     ended_steps_.erase(step);
 }

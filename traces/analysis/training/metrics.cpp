@@ -170,16 +170,16 @@ MetricsReport metrics_report(const store::Trace& trace, const Selection& selecti
         report.curves.push_back({metric, rank, std::move(points)});
     }
     if (!loss) return report;
-    report.reached = ReachedLoss{*loss, {}, 0};
+    report.reached = ReachedLoss{.asked = *loss, .point = {}, .has_steps = !trace.steps.empty()};
     if (const MetricCurve* curve = report.find(kLoss)) {
-        const auto at = std::find_if(curve->points.begin(), curve->points.end(),
-                                     [&](const MetricPoint& point) { return point.value <= *loss; });
-        std::int64_t start = std::numeric_limits<std::int64_t>::max();
-        for (const store::Step& step : trace.steps) start = std::min(start, step.start);
-        if (at != curve->points.end()) {
-            report.reached->point = *at;
-            report.reached->since_start = at->time - std::min(start, at->time);
+        for (const MetricPoint& point : curve->points) {  // those of no step are not in the order of time
+            auto& first = report.reached->point;
+            if (point.value <= *loss && (!first || point.time < first->time)) first = point;
         }
+        std::int64_t start = trace.steps.empty() ? 0 : std::numeric_limits<std::int64_t>::max();
+        for (const store::Step& step : trace.steps) start = std::min(start, step.start);
+        if (const auto& at = report.reached->point)
+            report.reached->since_start = at->time - std::min(start, at->time);
     }
     if (!name.empty())
         std::erase_if(report.curves, [&](const MetricCurve& curve) { return curve.name != name; });

@@ -45,7 +45,8 @@ std::vector<PointOfCurve> points_of(const MetricCurve& curve);
 struct ReachedLoss {
     double asked = 0;
     std::optional<MetricPoint> point;  // none: never
-    std::int64_t since_start = 0;      // ns, from the start of the first step
+    std::int64_t since_start = 0;      // ns, from the start of the first step; without steps, of the capture
+    bool has_steps = true;
 };
 
 struct MetricsReport {
