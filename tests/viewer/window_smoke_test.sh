@@ -110,9 +110,11 @@ idle() {
 key() { xdotool key "$1"; settle; }
 quit() {
     xdotool key ctrl+q
-    for _ in $(seq 300); do
+    for turn in $(seq 300); do
         kill -0 "$program" 2>/dev/null || { wait "$program" || fail "the program failed"; return 0; }
         sleep 0.1
+        # On a busy machine the window may not have had the keyboard yet.
+        ((turn % 50 != 0)) || xdotool key ctrl+q
     done
     fail "Ctrl+Q did not end the program"
 }

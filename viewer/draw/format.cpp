@@ -99,7 +99,11 @@ std::string lines_of(std::string_view text, const std::function<bool(std::string
             lines[last] = '\n';
             begin = last + 1;
         }
-        const bool number = i > 0 && text[i - 1] >= '0' && text[i - 1] <= '9';
+        // A number stays with its unit; two numbers may part.
+        const auto is_digit = [&](std::size_t at) {
+            return at < text.size() && text[at] >= '0' && text[at] <= '9';
+        };
+        const bool number = i > 0 && is_digit(i - 1) && !is_digit(i + 1);
         if (ends) {
             begin = i + 1;
         } else if (!number) {

@@ -246,7 +246,8 @@ void CompareOverview::draw_table(const ComparedRuns& runs) {
             ImGui::TableSetBgColor(ImGuiTableBgTarget_RowBg0, theme::raised());
             // Over all columns: it is longer than the first.
             ImDrawList* over = ImGui::GetWindowDrawList();
-            over->PushClipRectFullScreen();
+            const ImVec2 from = ImGui::GetWindowPos(), size = ImGui::GetWindowSize();
+            over->PushClipRect(from, {from.x + size.x, from.y + size.y});
             draw::text(row.label);
             over->PopClipRect();
             continue;
