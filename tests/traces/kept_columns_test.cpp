@@ -53,8 +53,9 @@ std::vector<std::pair<std::string, std::string>> columns_of(const Trace& trace) 
 }
 
 std::string facts_of(const Trace& trace) {
-    std::string text = fmt::format("{} {} {} {} {} {}\n", trace.first_ns, trace.last_ns, trace.schema_version,
-                                   trace.ended, trace.dropped, trace.start_utc_ns);
+    std::string text =
+        fmt::format("{} {} {} {} {} {} {}\n", trace.start_system_ns, trace.first_ns, trace.last_ns,
+                    trace.schema_version, trace.ended, trace.dropped, trace.start_utc_ns);
     for (std::size_t s = 0; s < trace.strings.size(); ++s)
         text += fmt::format("{}\n", trace.strings[schema::StringId(s)]);
     for (const Rank& r : trace.ranks)
@@ -149,6 +150,10 @@ TEST_F(KeptColumns, OpenAsTheRowsDo) {
     const auto trace = load_trace(path_);
     ASSERT_NE(trace->beside, nullptr);
     expect_equal(*trace, *from_rows_);
+    Trace::each_kind([&]<typename Row>(Row*) {
+        const auto &kept = trace->kept<Row>(), &rows = from_rows_->kept<Row>();
+        for (std::size_t i = 0; i < rows.size(); ++i) EXPECT_TRUE(kept[i].order() == rows[i].order());
+    });
     const auto mode = fs::status(columns_).permissions();
     EXPECT_EQ(mode & (fs::perms::group_all | fs::perms::others_all), fs::perms::none);
 }
@@ -252,13 +257,22 @@ TEST_F(KeptColumns, ThatAreDamagedOpenAsTheRowsDo) {
     EXPECT_GT(refused, kFlips / 3);
 }
 
+// A hole of a terabyte costs nothing on the disk.
+TEST_F(KeptColumns, ThatClaimToBeHugeAreNotTaken) {
+    keep();
+    fs::resize_file(columns_, std::uintmax_t{1} << 40);
+    const auto trace = load_trace(path_);
+    EXPECT_EQ(trace->beside, nullptr);
+    expect_equal(*trace, *from_rows_);
+}
+
 // A file whose sums are right and whose indexes are not.
 TEST_F(KeptColumns, ThatLeadOutsideAreNotTaken) {
     const auto forged = [&](const std::function<void(Trace&)>& change) {
         auto trace = load_trace(path_);
         trace->identity = from_rows_->identity;
         change(*trace);
-        ColumnFileWriter file(columns_, *trace->identity);
+        ColumnFileWriter file(path_, *trace->identity);
         keep_columns(*trace, file);
         file.finish();
         const auto taken = load_trace(path_);
@@ -270,6 +284,7 @@ TEST_F(KeptColumns, ThatLeadOutsideAreNotTaken) {
     EXPECT_TRUE(forged([](Trace&) {}));
     EXPECT_FALSE(forged([](Trace& t) { t.device.name[0] = schema::StringId(t.strings.size()); }));
     EXPECT_FALSE(forged([](Trace& t) { t.device.stream[1] = static_cast<std::uint16_t>(t.streams.size()); }));
+    EXPECT_FALSE(forged([](Trace& t) { t.device.rank[0] = kNoRank; }));
     EXPECT_FALSE(forged([](Trace& t) { t.ranges.parent[0] = 0; }));
     EXPECT_FALSE(forged([](Trace& t) { t.ranges.parent[1] = -2; }));
     EXPECT_FALSE(forged([](Trace& t) { t.ranges.thread[0] = 9; }));
@@ -284,12 +299,9 @@ TEST_F(KeptColumns, ThatLeadOutsideAreNotTaken) {
 TEST_F(KeptColumns, AreNotWrittenHalf) {
     const std::atomic<bool> cancel = true;
     EXPECT_THROW((void)lanes::keep_beside(*from_rows_, {}, &cancel), StoreError);
-    fs::permissions(folder_.path(), fs::perms::owner_read | fs::perms::owner_exec);
-    if (std::ofstream(folder_ / "probe").fail()) {  // not as root
-        EXPECT_THROW((void)keep(), StoreError);
-    }
-    fs::permissions(folder_.path(), fs::perms::owner_all);
-    fs::remove(folder_ / "probe");
+    fs::create_directories(columns_ + "/full");  // which no file can replace
+    EXPECT_THROW((void)keep(), StoreError);
+    fs::remove_all(columns_);
     std::vector<std::string> names;
     for (const auto& file : fs::directory_iterator(folder_.path())) names.push_back(file.path().filename());
     EXPECT_THAT(names, testing::ElementsAre("run.sqlite"));

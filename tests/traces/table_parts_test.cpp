@@ -150,6 +150,22 @@ TEST(TableParts, OfAnotherProgramGiveTheColumnsOfTheWhole) {
         expect_same(*load(path, parts), *whole);
 }
 
+// Names whose ends are dropped become new strings while other threads read.
+TEST(TableParts, AddStringsWhileOthersRead) {
+    const TemporaryFolder folder;
+    const std::string path = folder / "run.sqlite";
+    {
+        DatabaseWriter to({.path = path});
+        for (int i = 0; i < 40'000; ++i) {
+            schema::RuntimeRow call{.start = i, .end = i + 1, .global_tid = schema::global_tid(1, 1)};
+            call.name = to.intern(fmt::format("cudaCall{}_v7000", i % 2400));
+            to.add(call);
+        }
+        to.finish(40'000, 0);
+    }
+    expect_same(*load(path, {4, 10}), *load(path, {}));
+}
+
 TEST(TableParts, AreGivenUpWhereTheSumsOfAllWouldBeTooLarge) {
     const TemporaryFolder folder;
     const std::string path = folder / "run.sqlite";

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <new>
 #include <string>
 #include <utility>
 
@@ -54,17 +55,20 @@ bool read_facts(const TrackFacts& facts, const store::Trace& trace, Track& track
            (facts.stream >= 0 || track.kind != Track::Kind::stream);
 }
 
-bool take_all(const store::Trace& trace, store::ColumnFile& file, std::vector<Track>& into) {
+bool take_all(const store::Trace& trace, const store::ColumnFile& file, std::vector<Track>& into) {
+    store::ColumnTaker taker(file);
     Column<TrackFacts> facts;
     Column<char> labels;
-    file.take(kTracks, facts);
-    file.take(kLabels, labels);
-    if (facts.empty() || !file.checked()) return false;
-    std::size_t label = 0;
+    taker.take(kTracks, facts);
+    taker.take(kLabels, labels);
+    if (facts.empty() || !taker.checked()) return false;
+    std::size_t label = 0, lanes = 0;
     for (const TrackFacts& its : facts) {
         const std::size_t number = into.size();
         Track& track = into.emplace_back();
-        if (!read_facts(its, trace, track) || its.label_bytes > labels.size() - label ||
+        lanes += its.lanes;
+        if (lanes > file.columns() || !read_facts(its, trace, track) ||
+            its.label_bytes > labels.size() - label ||
             !file.has(lane_name(number, its.lanes - std::size_t{1}, "row")))
             return false;
         track.label.assign(labels.data() + label, its.label_bytes);
@@ -72,11 +76,11 @@ bool take_all(const store::Trace& trace, store::ColumnFile& file, std::vector<Tr
         track.lanes.resize(its.lanes);
         for (std::size_t l = 0; l < track.lanes.size(); ++l) {
             Lane::visit_columns(track.lanes[l], [&](const char* name, auto& column, ColumnBound bound) {
-                file.take(lane_name(number, l, name), column, bound);
+                taker.take(lane_name(number, l, name), column, bound);
             });
         }
     }
-    if (!file.checked()) return false;
+    if (!taker.checked()) return false;
     for (Track& track : into) {
         for (Lane& lane : track.lanes) {
             if (!lane.complete(trace)) return false;
@@ -113,14 +117,17 @@ void keep_tracks(const std::vector<Track>& tracks, store::ColumnFileWriter& file
 
 std::int64_t keep_beside(const store::Trace& trace, const std::vector<Track>& tracks,
                          const std::atomic<bool>* cancel) {
-    store::ColumnFileWriter file(store::column_path(trace.path), *trace.identity, cancel);
+    store::ColumnFileWriter file(trace.path, *trace.identity, cancel);
     store::keep_columns(trace, file);
     keep_tracks(tracks, file);
     return file.finish();
 }
 
 bool take_tracks(const store::Trace& trace, std::vector<Track>& into) {
-    if (trace.beside != nullptr && take_all(trace, *trace.beside, into)) return true;
+    try {
+        if (trace.beside != nullptr && take_all(trace, *trace.beside, into)) return true;
+    } catch (const std::bad_alloc&) {  // of a file that is not ours, numbers may be anything
+    }
     into.clear();
     return false;
 }

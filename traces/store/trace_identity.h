@@ -11,13 +11,17 @@ namespace shardscope::traces::store {
 
 struct TraceIdentity {
     std::int64_t bytes = 0, changed_ns = 0;
-    std::uint64_t header = 0;  // a sum of SQLite's header: counter of changes, pages, schema
+    std::uint64_t sample = 0;  // a sum over some of its bytes, among them SQLite's counter of changes
     bool operator==(const TraceIdentity&) const = default;
 };
 
 // nullopt if it is not a database, or one that is being written or was not finished: then a log or a journal
 // with content lies next to it.
 std::optional<TraceIdentity> identity_of(const std::string& path);
+
+// Whether size and time are still the same and nobody writes. Without opening the file: closing it would drop
+// the locks that this process has on it.
+bool is_unchanged(const std::string& path, const TraceIdentity& identity);
 
 // Whether a file with this identity has been left alone for a while, so that what was read since then is all
 // of it.

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstring>
 #include <functional>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -32,6 +33,7 @@ constexpr std::array<char, 16> kColumnsMagic = {'s', 'h', 'a', 'r', 'd', 's', 'c
                                                 'p', 'e', ' ', 'c', 'o', 'l', 's', 0};
 constexpr std::size_t kAlignment = 64;
 constexpr std::size_t kBytesAtATime = std::size_t{1} << 18;  // bytes read at a time
+constexpr std::size_t kColumnsAtMost = std::size_t{1} << 20;
 
 std::uint64_t byte_sum(const void* bytes, std::size_t size) {
     ByteSum sum;
@@ -80,27 +82,32 @@ std::string column_path(const std::string& trace) {
     return trace + kColumnsSuffix;
 }
 
-std::shared_ptr<ColumnFile> ColumnFile::open(const std::string& trace, const TraceIdentity& identity) {
+std::shared_ptr<const ColumnFile> ColumnFile::open(const std::string& trace, const TraceIdentity& identity) {
     const std::shared_ptr<ColumnFile> file(new ColumnFile);
-    return file->read(column_path(trace), identity) ? file : nullptr;
+    return file->read(trace, identity) ? file : nullptr;
 }
 
 ColumnFile::~ColumnFile() {
     if (mapped_ != nullptr) ::munmap(mapped_, bytes_);
 }
 
-bool ColumnFile::read(const std::string& path, const TraceIdentity& identity) {
-    file_ = FileDescriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW));
-    struct stat facts {};
+bool ColumnFile::read(const std::string& trace, const TraceIdentity& identity) {
+    file_ =
+        FileDescriptor(::open(column_path(trace).c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW));
+    struct stat facts {
+    }, of_trace{};
     ColumnsHeader header;
+    // Only a file of whom the trace is trusted with, too.
     if (!file_ || ::fstat(file_.get(), &facts) != 0 || !S_ISREG(facts.st_mode) ||
+        ::stat(trace.c_str(), &of_trace) != 0 ||
+        (facts.st_uid != of_trace.st_uid && facts.st_uid != ::geteuid()) ||
         !read_all_at(file_.get(), &header, sizeof header, 0) || header.magic != kColumnsMagic ||
         header.endian != kColumnsEndian || header.version != kColumnsVersion ||
         header.program != program_sum() || header.sum != byte_sum(&header, offsetof(ColumnsHeader, sum)) ||
         !(header.identity == identity))
         return false;
     bytes_ = static_cast<std::size_t>(facts.st_size);
-    if (header.table_at > bytes_ ||
+    if (header.table_at > bytes_ || header.table_entries > kColumnsAtMost ||
         header.table_entries != (bytes_ - header.table_at) / sizeof(ColumnEntry) ||
         (bytes_ - header.table_at) % sizeof(ColumnEntry) != 0)
         return false;
@@ -123,25 +130,26 @@ bool ColumnFile::read(const std::string& path, const TraceIdentity& identity) {
     return true;
 }
 
-bool ColumnFile::is_as_written(const Waiting& column, std::vector<std::byte>& chunk) const {
+bool ColumnTaker::is_as_written(const Waiting& column, std::span<std::byte> chunk) const {
     ByteSum sum;
     for (std::uint64_t done = 0; done < column.part.bytes;) {
         const auto size =
-            static_cast<std::size_t>(std::min<std::uint64_t>(kBytesAtATime, column.part.bytes - done));
-        if (!read_all_at(file_.get(), chunk.data(), size, column.part.at + done)) return false;
+            static_cast<std::size_t>(std::min<std::uint64_t>(chunk.size(), column.part.bytes - done));
+        if (!read_all_at(file_.file_.get(), chunk.data(), size, column.part.at + done)) return false;
         sum.add(chunk.data(), size);
-        if (!column.holds({chunk.data(), size}, done)) return false;
+        if (!column.holds(chunk.first(size), done)) return false;
         done += size;
     }
     return sum.value() == column.part.sum;
 }
 
-bool ColumnFile::checked() {
+bool ColumnTaker::checked() {
     const std::vector<Waiting> columns = std::exchange(waiting_, {});
     std::atomic<std::size_t> next = 0;
     std::atomic<bool> good = !std::exchange(failed_, false);
+    if (columns.empty()) return good;
     const auto work = [&] {
-        std::vector<std::byte> chunk(kBytesAtATime);
+        std::array<std::byte, kBytesAtATime> chunk;
         for (std::size_t i = next++; i < columns.size() && good; i = next++) {
             if (!is_as_written(columns[i], chunk)) good = false;
         }
@@ -149,17 +157,23 @@ bool ColumnFile::checked() {
     const std::size_t helpers =
         std::min<std::size_t>({columns.size(), std::max(1U, std::thread::hardware_concurrency()), 8}) - 1;
     std::vector<std::jthread> threads;
-    if (columns.empty()) return good;
-    for (std::size_t t = 0; t < helpers; ++t) threads.emplace_back(work);
+    threads.reserve(helpers);
+    try {
+        while (threads.size() < helpers) threads.emplace_back(work);
+    } catch (const std::system_error&) {  // there are too many threads already
+    }
     work();
     threads.clear();
     return good;
 }
 
 struct ColumnFileWriter::Impl {
-    Impl(const std::string& path, const TraceIdentity& of, const std::atomic<bool>* stop)
-        : target(path), cancel(stop), temporary(unfinished_name(path, "columns")) {
+    Impl(const std::string& trace, const TraceIdentity& of, const std::atomic<bool>* stop)
+        : target(column_path(trace)), cancel(stop), temporary(unfinished_name(target, "columns")) {
         header.identity = of;
+        // Whoever may read the trace may read its columns.
+        struct stat facts {};
+        if (::stat(trace.c_str(), &facts) == 0) (void)::fchmod(file.get(), facts.st_mode & 0666);
     }
 
     void write(const void* bytes, std::size_t size, std::uint64_t to) {
@@ -180,22 +194,24 @@ struct ColumnFileWriter::Impl {
     std::string target;
     const std::atomic<bool>* cancel;
     TemporaryFile temporary;
-    FileDescriptor file{::open(temporary.path().c_str(), O_WRONLY | O_CLOEXEC)};
+    FileDescriptor file{::open(temporary.path().c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW)};
     ColumnsHeader header;
     std::vector<ColumnEntry> table;
     std::uint64_t at = sizeof(ColumnsHeader);
 };
 
-ColumnFileWriter::ColumnFileWriter(const std::string& path, const TraceIdentity& identity,
+ColumnFileWriter::ColumnFileWriter(const std::string& trace, const TraceIdentity& identity,
                                    const std::atomic<bool>* cancel) {
-    remove_left_ones(path, "columns");
-    impl_ = std::make_unique<Impl>(path, identity, cancel);
+    remove_left_ones(column_path(trace), "columns");
+    impl_ = std::make_unique<Impl>(trace, identity, cancel);
 }
 
 ColumnFileWriter::~ColumnFileWriter() = default;
 
 void ColumnFileWriter::add_bytes(const std::string& name, std::span<const std::byte> bytes) {
     ColumnEntry entry;
+    if (impl_->table.size() == kColumnsAtMost)
+        throw StoreError(impl_->target + ": there are too many columns");
     if (name.size() > entry.name.size()) throw StoreError(name + " is too long a name for a column");
     std::copy(name.begin(), name.end(), entry.name.begin());
     entry.at = impl_->at = (impl_->at + kAlignment - 1) / kAlignment * kAlignment;

@@ -32,31 +32,52 @@ std::string column_path(const std::string& trace);
 
 class ColumnFile : public std::enable_shared_from_this<ColumnFile> {
   public:
-    // nullptr unless there is such a file of this very trace.
-    static std::shared_ptr<ColumnFile> open(const std::string& trace, const TraceIdentity& identity);
+    // nullptr unless there is such a file of this very trace. Throws std::bad_alloc.
+    static std::shared_ptr<const ColumnFile> open(const std::string& trace, const TraceIdentity& identity);
     ~ColumnFile();
     ColumnFile(const ColumnFile&) = delete;
     ColumnFile& operator=(const ColumnFile&) = delete;
 
     bool has(std::string_view name) const { return parts_.contains(name); }
+    std::size_t columns() const { return parts_.size(); }
     // The number of values, 0 if there is no such column.
     template <typename T>
     std::size_t size(std::string_view name) const {
         const auto it = parts_.find(name);
         return it == parts_.end() ? 0 : it->second.bytes / sizeof(T);
     }
+
+  private:
+    friend class ColumnTaker;
+    struct Part {
+        std::uint64_t at = 0, bytes = 0, sum = 0;
+    };
+    ColumnFile() = default;
+    bool read(const std::string& trace, const TraceIdentity& identity);
+
+    FileDescriptor file_;
+    std::byte* mapped_ = nullptr;
+    std::size_t bytes_ = 0;
+    std::map<std::string, Part, std::less<>> parts_;
+};
+
+// Takes columns from a file; each thread has its own.
+class ColumnTaker {
+  public:
+    explicit ColumnTaker(const ColumnFile& file) : file_(file) {}
+
     // Checks a column later, when checked() is called, and makes `into` a view of it now.
     template <typename T>
     void take(std::string_view name, Column<T>& into, ColumnBound bound = {}) {
-        const auto it = parts_.find(name);
-        if (it == parts_.end() || it->second.bytes % sizeof(T) != 0) {
-            if (it != parts_.end()) failed_ = true;
+        const auto it = file_.parts_.find(name);
+        if (it == file_.parts_.end() || it->second.bytes % sizeof(T) != 0) {
+            if (it != file_.parts_.end()) failed_ = true;
             into = {};
             return;
         }
-        const Part& part = it->second;
-        into =
-            Column<T>({reinterpret_cast<T*>(mapped_ + part.at), part.bytes / sizeof(T)}, shared_from_this());
+        const ColumnFile::Part& part = it->second;
+        into = Column<T>({reinterpret_cast<T*>(file_.mapped_ + part.at), part.bytes / sizeof(T)},
+                         file_.shared_from_this());
         waiting_.push_back({part, [bound](std::span<const std::byte> bytes, std::size_t at) {
                                 return bound.holds(reinterpret_cast<const T*>(bytes.data()),
                                                    bytes.size() / sizeof(T), at / sizeof(T));
@@ -66,22 +87,13 @@ class ColumnFile : public std::enable_shared_from_this<ColumnFile> {
     bool checked();
 
   private:
-    friend class ColumnFileWriter;
-    struct Part {
-        std::uint64_t at = 0, bytes = 0, sum = 0;
-    };
     struct Waiting {
-        Part part;
+        ColumnFile::Part part;
         std::function<bool(std::span<const std::byte>, std::size_t at)> holds;  // bytes from there on
     };
-    ColumnFile() = default;
-    bool read(const std::string& path, const TraceIdentity& identity);
-    bool is_as_written(const Waiting& column, std::vector<std::byte>& chunk) const;
+    bool is_as_written(const Waiting& column, std::span<std::byte> chunk) const;
 
-    FileDescriptor file_;
-    std::byte* mapped_ = nullptr;
-    std::size_t bytes_ = 0;
-    std::map<std::string, Part, std::less<>> parts_;
+    const ColumnFile& file_;
     std::vector<Waiting> waiting_;
     bool failed_ = false;
 };
@@ -90,7 +102,7 @@ class ColumnFile : public std::enable_shared_from_this<ColumnFile> {
 class ColumnFileWriter {
   public:
     // `cancel`, if given, ends the writing early.
-    ColumnFileWriter(const std::string& path, const TraceIdentity& identity,
+    ColumnFileWriter(const std::string& trace, const TraceIdentity& identity,
                      const std::atomic<bool>* cancel = nullptr);
     ~ColumnFileWriter();
     ColumnFileWriter(const ColumnFileWriter&) = delete;

@@ -25,7 +25,8 @@ void visit_columns(TraceOrConst& of, const ColumnLimits& limits, Visit visit) {
         bound.may_be_empty = true;
         return bound;
     };
-    const ColumnBound text = index(limits.strings), rank = or_none(limits.ranks);
+    const ColumnBound text = index(limits.strings), rank = index(limits.ranks),
+                      rank_or_none = or_none(limits.ranks);
 
     auto& d = of.device;
     visit("device.start", d.start, any);
@@ -73,7 +74,7 @@ void visit_columns(TraceOrConst& of, const ColumnLimits& limits, Visit visit) {
     visit("waits.end", w.end, any);
     visit("waits.call", w.call, or_none(limits.runtime));
     visit("waits.stream", w.stream, or_none(limits.streams));
-    visit("waits.rank", w.rank, rank);
+    visit("waits.rank", w.rank, rank_or_none);
     visit("waits.type", w.type, any);
 
     auto& o = of.collectives;
@@ -116,7 +117,7 @@ void visit_columns(TraceOrConst& of, const ColumnLimits& limits, Visit visit) {
     visit("counters.time", n.time, any);
     visit("counters.value", n.value, any);
     visit("counters.name", n.name, text);
-    visit("counters.rank", n.rank, rank);
+    visit("counters.rank", n.rank, rank_or_none);
 }
 
 }  // namespace shardscope::traces::store

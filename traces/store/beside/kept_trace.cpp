@@ -181,7 +181,7 @@ ColumnLimits limits_of(const ColumnFile& file, const Trace& trace) {
 
 bool can_be_kept(const Trace& trace) {
     return trace.identity && trace.schema_version > 0 && trace.ended && trace.invalid_events == 0 &&
-           identity_of(trace.path) == trace.identity;
+           is_unchanged(trace.path, *trace.identity);
 }
 
 void keep_columns(const Trace& trace, ColumnFileWriter& file) {
@@ -193,10 +193,11 @@ void keep_columns(const Trace& trace, ColumnFileWriter& file) {
     });
 }
 
-bool take_columns(ColumnFile& file, Trace& trace) {
+bool take_columns(const ColumnFile& file, Trace& trace) {
+    ColumnTaker taker(file);
     Column<std::byte> facts;
-    file.take(kFacts, facts);
-    if (!file.checked() || !unpack_facts(Unpacker({facts.data(), facts.size()}), trace)) return false;
+    taker.take(kFacts, facts);
+    if (!taker.checked() || !unpack_facts(Unpacker({facts.data(), facts.size()}), trace)) return false;
     bool fits = true;
     std::string_view group;
     std::size_t rows = 0;
@@ -209,17 +210,17 @@ bool take_columns(ColumnFile& file, Trace& trace) {
                       std::size_t size = 0;
                       if constexpr (std::is_same_v<Kind, IndexColumn>) {
                           Column<std::int32_t> values;
-                          file.take(name, values, bound);
+                          taker.take(name, values, bound);
                           size = values.size();
                           column.set_values(rows, std::move(values));
                       } else {
-                          file.take(name, column, bound);
+                          taker.take(name, column, bound);
                           size = column.size();
                       }
                       if (is_first) rows = size;
                       fits = fits && (size == rows || (bound.may_be_empty && size == 0));
                   });
-    return fits && file.checked();
+    return fits && taker.checked();
 }
 
 }  // namespace shardscope::traces::store

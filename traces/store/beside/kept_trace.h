@@ -17,6 +17,6 @@ bool can_be_kept(const Trace& trace);
 void keep_columns(const Trace& trace, ColumnFileWriter& file);
 
 // Fills the empty `trace` with what keep_columns() wrote. False if the file is damaged: `trace` is undefined.
-bool take_columns(ColumnFile& file, Trace& trace);
+bool take_columns(const ColumnFile& file, Trace& trace);
 
 }  // namespace shardscope::traces::store

@@ -48,7 +48,7 @@ void append_rare_texts(const auto& from, auto& into, std::size_t before,
 
 }  // namespace
 
-bool append_rows(PendingRows&& from, const StringTable& strings, PendingRows& into,
+bool append_rows(PendingRows&& from, const PartStrings& strings, PendingRows& into,
                  StringTable& into_strings) {
     if (from.lasting > PendingRows::kAllTogether - into.lasting ||
         from.moved > PendingRows::kMovedTogether - into.moved)
@@ -60,9 +60,11 @@ bool append_rows(PendingRows&& from, const StringTable& strings, PendingRows& in
     into.last = std::max(into.last, from.last);
 
     Numbers<schema::StringId> texts;
-    texts.reserve(strings.size());
-    for (std::size_t s = 0; s < strings.size(); ++s)
-        texts.push_back(into_strings.intern(strings[schema::StringId(s)]));
+    texts.reserve(strings.all.size());
+    for (std::size_t t = 0; t < strings.all.size(); ++t) {
+        const auto id = static_cast<schema::StringId>(t);
+        texts.push_back(t < strings.common ? id : into_strings.intern(strings.all[id]));
+    }
     const Numbers<std::uint32_t> threads = numbers_of(from.threads, into.threads),
                                  ranks = numbers_of(from.memory_ranks, into.memory_ranks),
                                  lanes = numbers_of(from.device.lanes, into.device.lanes);

@@ -7,6 +7,7 @@
 #include <initializer_list>
 #include <memory>
 #include <span>
+#include <stdexcept>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -54,6 +55,10 @@ class Column {
     const T* end() const { return data_ + size_; }
     T& operator[](std::size_t row) { return data_[row]; }
     const T& operator[](std::size_t row) const { return data_[row]; }
+    const T& at(std::size_t row) const {
+        if (row >= size_) throw std::out_of_range("row of a column");
+        return data_[row];
+    }
     T& back() { return data_[size_ - 1]; }
     const T& front() const { return data_[0]; }
     const T& back() const { return data_[size_ - 1]; }

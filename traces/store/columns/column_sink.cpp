@@ -270,9 +270,14 @@ void ColumnSink::begin_with_strings_of(const ColumnSink& whole) {
         impl_->trace->strings.intern(strings[schema::StringId(s)]);
 }
 
-bool ColumnSink::append(ColumnSink& part) {
+std::size_t ColumnSink::strings() const {
+    return impl_->trace->strings.size();
+}
+
+bool ColumnSink::append(ColumnSink& part, std::size_t common) {
     const auto from = std::exchange(part.impl_, std::make_unique<Impl>());
-    return append_rows(std::move(from->rows), from->trace->strings, impl_->rows, impl_->trace->strings);
+    return append_rows(std::move(from->rows), {from->trace->strings, common}, impl_->rows,
+                       impl_->trace->strings);
 }
 
 std::unique_ptr<Trace> ColumnSink::take() {

@@ -8,6 +8,7 @@
 // It owns everything until take(). One thread at a time. Times in nanoseconds, sizes in bytes.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -52,9 +53,10 @@ class ColumnSink final : public EachRow<ColumnSink> {
 
     // For a sink that takes a part of the rows: its strings begin with those of `whole`, in their order.
     void begin_with_strings_of(const ColumnSink& whole);
+    std::size_t strings() const;  // their number
     // Adds what such a sink has taken, as if this one had taken it last; the other one is empty afterwards.
-    // False: some of it would have been refused.
-    bool append(ColumnSink& part);
+    // `common`: the number of strings with which it began. False: some of it would have been refused.
+    bool append(ColumnSink& part, std::size_t common);
     // For the loader, which fills columns without the rows in between (pending_rows.h).
     PendingRows& pending();
     NameFacts& names();

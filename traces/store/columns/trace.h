@@ -252,7 +252,7 @@ class ColumnFile;
 struct Trace : KeptRows<schema::AnyRow> {
     std::string path;
     std::optional<TraceIdentity> identity;  // of the database that was read, if it was alone and at rest
-    std::shared_ptr<ColumnFile> beside;  // the file that has its columns; nullptr: they were read from rows
+    std::shared_ptr<const ColumnFile> beside;  // the file that has its columns; nullptr: they were read from rows
     int schema_version = 0;              // PRAGMA user_version; 0: not written by Shardscope
     bool ended = true;                   // false: the run was killed or still runs
     std::int64_t dropped = 0;

@@ -129,7 +129,10 @@ void LoadSource::run_fast(std::string_view table, const std::vector<std::string_
 
 std::vector<RowIds> LoadSource::parts_of(std::string_view table) {
     const std::int64_t parts = std::min<std::int64_t>(parts_.threads, rows_at_most(table) / parts_.rows);
-    if (parts < 2) return {};
+    // Each part gets all strings: with as many as that it would cost more than it saves.
+    constexpr std::int64_t kRowsOfAString = 16;
+    if (parts < 2 || static_cast<std::int64_t>(sink.strings()) > rows_at_most(table) / kRowsOfAString)
+        return {};
     // Two queries: for both ends in one, SQLite would walk through the whole table.
     Statement ends(db, fmt::format("SELECT (SELECT min(_rowid_) FROM {0}), (SELECT max(_rowid_) FROM {0})",
                                    quoted_name(table)));

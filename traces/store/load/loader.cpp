@@ -1,13 +1,16 @@
 #include "traces/store/load/loader.h"
 
 #include <algorithm>
+#include <new>
 #include <optional>
+#include <stdexcept>
 #include <thread>
 #include <utility>
 
 #include "traces/store/beside/column_file.h"
 #include "traces/store/beside/kept_trace.h"
 #include "traces/store/columns/column_sink.h"
+#include "traces/store/error.h"
 #include "traces/store/load/load_tables.h"
 #include "traces/store/sqlite/open.h"
 
@@ -17,9 +20,16 @@ namespace {
 // nullptr if there is no sound file of columns beside this very trace.
 std::unique_ptr<Trace> load_kept(Database& database, const std::string& path, const TraceIdentity& identity,
                                  LoadProgress* progress) {
-    const std::shared_ptr<ColumnFile> file = ColumnFile::open(path, identity);
     auto trace = std::make_unique<Trace>();
-    if (file == nullptr || !take_columns(*file, *trace)) return nullptr;
+    std::shared_ptr<const ColumnFile> file;
+    try {
+        file = ColumnFile::open(path, identity);
+        if (file == nullptr || !take_columns(*file, *trace)) return nullptr;
+    } catch (const std::bad_alloc&) {  // of a file that is not ours, numbers may be anything
+        return nullptr;
+    } catch (const std::length_error&) {
+        return nullptr;
+    }
     Trace& begun = *trace;
     begun.beside = file;
     ColumnSink sink(std::move(trace));
@@ -49,12 +59,15 @@ std::unique_ptr<Trace> load_trace(const std::string& path, LoadProgress* progres
             trace = load_rows(database, path, progress,
                               identity ? TableParts{.threads = static_cast<int>(threads)} : TableParts());
         } catch (const NotInParts&) {
-            trace = load_rows(database, path, progress, {});
+        } catch (const StoreError&) {
+            const bool cancelled = progress != nullptr && progress->cancel;
+            if (!identity || cancelled || is_unchanged(path, *identity)) throw;
         }
-        if (identity && identity_of(path) != identity) {  // it was not at rest
+        if (identity && !is_unchanged(path, *identity)) {  // it was not at rest
             identity.reset();
-            trace = load_rows(database, path, progress, {});
+            trace.reset();
         }
+        if (trace == nullptr) trace = load_rows(database, path, progress, {});
     }
     trace->path = path;
     trace->schema_version = schema_version(database);
