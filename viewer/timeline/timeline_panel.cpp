@@ -252,7 +252,8 @@ class TimelinePanel final : public model::Panel {
         auto plain = session.analyses.get<Tracks>("timeline tracks", {trace},
                                                   [](const auto& t) { return make_tracks(*t.front()); });
         if (plain != nullptr && session.keep_columns) {
-            if (std::string said = keeper_.keep(trace, plain); !said.empty()) session.to_say = std::move(said);
+            if (std::string said = keeper_.keep(trace, plain); !said.empty())
+                session.to_say = std::move(said);
         }
         const model::OpenTrace* entry = session.current();
         if (entry == nullptr || entry->result == nullptr || entry->result->trace.lock() != trace)

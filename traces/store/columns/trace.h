@@ -252,9 +252,10 @@ class ColumnFile;
 struct Trace : KeptRows<schema::AnyRow> {
     std::string path;
     std::optional<TraceIdentity> identity;  // of the database that was read, if it was alone and at rest
-    std::shared_ptr<const ColumnFile> beside;  // the file that has its columns; nullptr: they were read from rows
-    int schema_version = 0;              // PRAGMA user_version; 0: not written by Shardscope
-    bool ended = true;                   // false: the run was killed or still runs
+    std::shared_ptr<const ColumnFile>
+        beside;              // the file that has its columns; nullptr: they were read from rows
+    int schema_version = 0;  // PRAGMA user_version; 0: not written by Shardscope
+    bool ended = true;       // false: the run was killed or still runs
     std::int64_t dropped = 0;
     std::int64_t start_utc_ns = 0;
     std::int64_t start_system_ns = 0;        // CLOCK_MONOTONIC at that moment; 0 unknown
