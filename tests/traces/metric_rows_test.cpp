@@ -104,7 +104,7 @@ TEST_F(MetricRows, OfTheJobAreMergedOnceFromSlicesOfItsRanks) {
     EXPECT_THAT(texts(*store::load_trace(merged)), are_all());
     // Other clocks make other times of the same values.
     store::Database(second, store::Database::Mode::read_write)
-        .execute("UPDATE SHARD_METRICS SET time = time + 300");
+        .execute("UPDATE SHARD_METRICS SET time = time + 300 WHERE step NOT NULL");
     const std::string shifted = folder_ / "shifted.sqlite";
     merge::merge_traces({.inputs = {first, second}, .output = shifted});
     EXPECT_THAT(texts(*store::load_trace(shifted)), are_all());

@@ -145,7 +145,7 @@ void add_program_actions(std::vector<Action>& all) {
         [](Program& p) { p.session.reload(p.session.active); });
     add("File", "follow", "Follow traces that are still being written", {shift(model::Key::f5)},
         [](Program& p) { p.session.follow = !p.session.follow; });
-    add("File", "keep_columns", "Keep the columns of large traces beside them", {},
+    add("File", "keep_columns", "Keep the columns of large traces beside them", {ctrl(model::Key::f5)},
         [](Program& p) { p.session.keep_columns = !p.session.keep_columns; });
     add("File", "close", "Close this trace", {ctrl(model::Key::w)},
         [](Program& p) { p.session.close(p.session.active); });
