@@ -1,0 +1,277 @@
+// Checks of the model: its shape, its experts, its attention.
+#include <algorithm>
+#include <array>
+#include <string_view>
+#include <utility>
+
+#include <fmt/core.h>
+
+#include "trainer/job/checks.h"
+#include "trainer/job/keys.h"
+#include "trainer/job/shapes.h"
+
+namespace shardscope::trainer::job {
+
+std::string_view word_of(ModelType type) {
+    return find_key("model", "type")->choices[static_cast<std::size_t>(type)];
+}
+
+// A published shape fills the keys of [model] that are not given.
+void Checks::shape() {
+    ModelSection& model = job_.model;
+    if (model.name.empty()) return;
+    const NamedShape* shape = find_shape(model.name);
+    if (shape == nullptr) refuse("model.name", "model.name", unknown_shape(model.name));
+    if (given("model.type") && model.type != shape->type) {
+        refuse("model.name", "model.type",
+               fmt::format("{} is a {}, but model.type differs; omit model.type", model.name,
+                           word_of(shape->type)));
+    }
+    model.type = shape->type;
+    if (!given("model.layers")) model.layers = shape->layers;
+    if (!given("model.width")) model.width = shape->width;
+    if (!has_tokens(shape->type)) return;
+    if (!given("model.heads")) model.heads = shape->heads;
+    if (!given("model.kv_heads")) model.kv_heads = shape->kv_heads;
+    if (!given("model.context")) model.context = shape->context;
+    if (!given("model.vocabulary")) model.vocabulary = shape->vocabulary;
+    if (!given("model.tied_embeddings")) model.tied_embeddings = shape->tied;
+}
+
+// What only images have, and what a network for images does not have.
+void Checks::images() const {
+    if (job_.model.type != ModelType::resnet) {
+        if (job_.reads_images()) {
+            refuse("data.type", "model.type",
+                   fmt::format("{} {} does not read images; set model.name to \"resnet50\", or omit the key",
+                               job_.model.type == ModelType::mlp ? "an" : "a", word_of(job_.model.type)));
+        }
+        const DataSection data;
+        const std::array<std::pair<const char*, bool>, 4> set = {
+            {{"data.image", job_.data.image != data.image},
+             {"data.classes", job_.data.classes != data.classes},
+             {"train.label_smoothing", job_.train.label_smoothing > 0},
+             {"ddp.broadcast_buffers", !job_.ddp.broadcast_buffers}}};
+        for (const auto& [key, wanted] : set)
+            if (wanted) refuse(key, key, "only networks for images have it; omit the key");
+        return;
+    }
+    if (job_.model.name.empty()) {
+        refuse("model.type", "model.type",
+               "a resnet is one of the published shapes; set model.name to \"resnet50\", or to 18, 34, 101 "
+               "or 152");
+    }
+    if (!job_.reads_images())
+        refuse("data.type", "model.name", "a resnet trains on \"images\"; set data.type to \"images\"");
+    const ModelSection &model = job_.model, defaults;
+    const std::array<std::pair<const char*, bool>, 11> set = {
+        {{"model.layers", model.layers != find_shape(model.name)->layers},
+         {"model.bias", model.bias != defaults.bias},
+         {"model.heads", model.heads != defaults.heads},
+         {"model.kv_heads", model.kv_heads != defaults.kv_heads},
+         {"model.context", model.context != defaults.context},
+         {"model.vocabulary", model.vocabulary != defaults.vocabulary},
+         {"model.dropout", model.dropout != defaults.dropout},
+         {"model.tied_embeddings", model.tied_embeddings},
+         {"model.activation", model.activation != defaults.activation},
+         {"model.fused_activation", model.fused_activation},
+         {"model.attention", model.attention != defaults.attention}}};
+    for (const auto& [key, wanted] : set)
+        if (wanted) refuse(key, key, "a resnet has none to choose; omit the key");
+    if (job_.run.device == DeviceKind::cuda) {
+        refuse("run.device", "model.name",
+               "convolutions have no kernels for a GPU; set run.device to \"cpu\" or \"sim\"");
+    }
+    for (const auto& [key, ranks] : {std::pair{"parallel.tensor", job_.parallel.tensor},
+                                     std::pair{"parallel.context", job_.parallel.context},
+                                     std::pair{"parallel.pipeline", job_.parallel.pipeline}}) {
+        if (ranks > 1)
+            refuse(key, "model.name", "a resnet is not divided among ranks this way; set the key to 1");
+    }
+    for (const auto& [key, value] : {std::pair{"precision.param", job_.precision.param},
+                                     std::pair{"precision.reduce", job_.precision.reduce},
+                                     std::pair{"precision.buffer", job_.precision.buffer}}) {
+        if (value != Precision::fp32)
+            refuse(key, "model.name", "convolutions compute in fp32; set the key to \"fp32\"");
+    }
+    if (!job_.ddp.broadcast_buffers && job_.parallel.mode != ParallelMode::ddp) {
+        refuse("ddp.broadcast_buffers", "parallel.mode",
+               "only ddp broadcasts buffers; set parallel.mode to \"ddp\", or omit the key");
+    }
+}
+
+void Checks::model() const {
+    const ModelSection& model = job_.model;
+    if (model.type == ModelType::resnet) return;
+    if (model.fused_activation && model.activation == kernels::ActivationKind::squared_relu) {
+        refuse("model.fused_activation", "model.activation",
+               "cuBLASLt computes relu and gelu in a matmul, not squared_relu; omit one of the two keys");
+    }
+    if (model.type == ModelType::mlp) {
+        const std::array<std::pair<const char*, bool>, 4> set = {
+            {{"model.dropout", model.dropout > 0},
+             {"model.tied_embeddings", model.tied_embeddings},
+             {"model.vocabulary", model.vocabulary != 0},
+             {"model.kv_heads", model.kv_heads != 0}}};
+        for (const auto& [key, wanted] : set) {
+            if (wanted) refuse(key, "model.type", "an mlp has none; omit the key or set model.type");
+        }
+        return;
+    }
+    if (model.width % model.heads != 0) {
+        refuse("model.heads", "model.width",
+               fmt::format("{} heads do not divide model.width {}; choose a width that is a multiple of the "
+                           "heads",
+                           model.heads, model.width));
+    }
+    const bool masks = model.type == ModelType::bert;
+    if (model.vocabulary != 0 && model.vocabulary < (masks ? 257 : 256)) {
+        refuse("model.vocabulary", "model.type",
+               fmt::format("{} is less than the 256 bytes{}; use 0 for bytes or a number above {}",
+                           model.vocabulary, masks ? " and the mask" : "", masks ? 257 : 256));
+    }
+    if (model.type != ModelType::llama) {
+        if (given("model.kv_heads") && model.kv_heads != 0 && model.kv_heads != model.heads) {
+            refuse("model.kv_heads", "model.type",
+                   fmt::format("a {} has as many heads of keys and values as of queries; set model.type to "
+                               "\"llama\"",
+                               word_of(model.type)));
+        }
+        return;
+    }
+    if (model.activation != kernels::ActivationKind::none) {
+        refuse("model.activation", "model.type",
+               "a llama's activation is the SiLU of its SwiGLU; omit the key or set model.type");
+    }
+    if (model.fused_activation) {
+        refuse(
+            "model.fused_activation", "model.type",
+            "a llama's activation multiplies the results of two matmuls, so no single matmul can compute it;"
+            " omit the key");
+    }
+    if (model.kv_heads != 0 && model.heads % model.kv_heads != 0) {
+        refuse("model.kv_heads", "model.heads",
+               fmt::format("{} heads of keys and values do not divide model.heads {}; choose a divisor",
+                           model.kv_heads, model.heads));
+    }
+    if (model.width / model.heads % 2 != 0) {
+        refuse("model.width", "model.heads",
+               fmt::format("a head of {} features cannot be rotated in pairs; choose width / heads even",
+                           model.width / model.heads));
+    }
+}
+
+void Checks::experts() const {
+    const ModelSection& model = job_.model;
+    if (model.experts == 0) {
+        const ModelSection defaults;
+        const std::array<std::pair<const char*, bool>, 3> set = {
+            {{"model.experts_per_token", model.experts_per_token != defaults.experts_per_token},
+             {"model.capacity_factor", model.capacity_factor > 0},
+             {"model.balance_loss", model.balance_loss > 0}}};
+        for (const auto& [key, wanted] : set) {
+            if (wanted)
+                refuse(key, "model.experts", "there are no experts; set model.experts, or omit the key");
+        }
+        return;
+    }
+    if (model.type != ModelType::gpt && model.type != ModelType::llama) {
+        refuse("model.experts", "model.type",
+               fmt::format("{} {} has none; set model.type to \"gpt\" or \"llama\", or omit the key",
+                           model.type == ModelType::mlp ? "an" : "a", word_of(model.type)));
+    }
+    if (model.experts_per_token > model.experts) {
+        refuse("model.experts_per_token", "model.experts",
+               fmt::format("a token cannot use {} of {} experts; the nearest number that works is {}",
+                           model.experts_per_token, model.experts, model.experts));
+    }
+    if (model.fused_activation) {
+        refuse("model.fused_activation", "model.experts",
+               "the matmuls of experts compute no activation; omit the key");
+    }
+}
+
+// Called when the strategy has its final name.
+void Checks::expert_groups() const {
+    const ParallelSection& parallel = job_.parallel;
+    const int ranks = parallel.expert, experts = job_.model.experts;
+    if (ranks == 1) return;
+    if (experts == 0) {
+        refuse("parallel.expert", "model.experts",
+               "there are no experts; set model.experts, or omit the key");
+    }
+    const bool shards = job_.parallel.mode == ParallelMode::fsdp && job_.fsdp.shard_group > 0;
+    // Between the ranks that share a copy there may be others, if the context axis is outside the data axes.
+    const auto axis = [&](MeshAxis wanted) {
+        return std::find(parallel.order.begin(), parallel.order.end(), wanted);
+    };
+    const bool apart = shards && axis(MeshAxis::cp) < axis(MeshAxis::dp);
+    const int divided = (shards ? job_.fsdp.shard_group : job_.data_ranks()) * (apart ? 1 : parallel.context);
+    int nearest = ranks;
+    while (experts % nearest != 0 || divided % nearest != 0) --nearest;
+    const auto wrong = [&](const std::string& other, const std::string& what) {
+        refuse("parallel.expert", other,
+               fmt::format("{}; the nearest number of ranks that works is {}", what, nearest));
+    };
+    if (experts % ranks != 0) {
+        wrong("model.experts", fmt::format("{} experts cannot be divided among {} ranks", experts, ranks));
+    }
+    if (divided % ranks != 0) {
+        wrong(shards ? "fsdp.shard_group" : "run.ranks",
+              fmt::format("{} ranks {} cannot be cut into groups of {}", divided,
+                          shards ? "of a shard group" : "that have other tokens", ranks));
+    }
+    if (job_.parallel.mode == ParallelMode::ddp && job_.ddp.shard_optimizer) {
+        refuse("parallel.expert", "ddp.shard_optimizer",
+               "a sharded optimizer keeps all parameters in one buffer, of which experts would be on fewer "
+               "ranks; "
+               "set ddp.shard_optimizer to false, or parallel.mode to \"fsdp\"");
+    }
+}
+
+// Resolves "auto". Heads with more features than the fused kernels hold in a GPU's registers need "plain".
+void Checks::attention() {
+    ModelSection& model = job_.model;
+    if (!has_tokens(model.type)) {
+        if (model.attention != AttentionKind::automatic) {
+            refuse("model.attention", "model.type", "an mlp has none; omit the key or set model.type");
+        }
+        return;
+    }
+    const int head_width = model.width / model.heads;
+    // Partial results are merged by the sums that fused attention keeps. A context group's attention has
+    // kernels of its own, without the limits below.
+    if (job_.parallel.context > 1) {
+        if (model.attention == AttentionKind::plain)
+            refuse(
+                "model.attention", "parallel.context",
+                "the ranks of a context group merge what fused attention keeps; set it to \"fused\", or omit "
+                "the key");
+        model.attention = AttentionKind::fused;
+        return;
+    }
+    if (model.attention == AttentionKind::automatic && job_.run.device != DeviceKind::sim)
+        model.attention = automatic_attention(model, job_.run.device == DeviceKind::cuda);
+    if (model.attention == AttentionKind::fused && model.type == ModelType::bert &&
+        job_.run.device == DeviceKind::cuda) {
+        refuse("model.attention", "model.type",
+               "on a GPU \"fused\" is causal, and a bert is bidirectional; set it to \"plain\"");
+    }
+    if (model.attention == AttentionKind::fused && head_width > kMostFusedHeadWidth) {
+        refuse(
+            "model.attention", "model.heads",
+            fmt::format(
+                "\"fused\" supports heads of up to {} features, not {}; set it to \"plain\" or choose more "
+                "heads",
+                kMostFusedHeadWidth, head_width));
+    }
+}
+
+AttentionKind automatic_attention(const ModelSection& model, bool on_gpu) {
+    if (!has_tokens(model.type)) return AttentionKind::automatic;
+    const bool fused =
+        on_gpu && model.type != ModelType::bert && model.width / model.heads <= kMostFusedHeadWidth;
+    return fused ? AttentionKind::fused : AttentionKind::plain;
+}
+
+}  // namespace shardscope::trainer::job
