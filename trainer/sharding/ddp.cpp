@@ -258,7 +258,7 @@ void Ddp::pre_forward() {
 // (require_forward_param_sync).
 void Ddp::sync_buffers() {
     if (!options_.broadcast_buffers || buffers_.empty()) return;
-    if (!evaluating_ && !micro_.first() && !accumulation_sync_) return;
+    if (!micro_.first() && !accumulation_sync_) return;
     const plan::PlanBuilder::Range range(builder(), "_sync_buffers");
     std::int64_t elements = 0;
     for (const model::ModuleBuffer* b : module_buffers_) elements += b->elements;
