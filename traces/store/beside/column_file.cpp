@@ -97,7 +97,7 @@ bool ColumnFile::read(const std::string& trace, const TraceIdentity& identity) {
     struct stat facts {
     }, of_trace{};
     ColumnsHeader header;
-    // Only a file of whom the trace is trusted with, too.
+    // A file is trusted only if it is of this user, or of whose the trace is.
     if (!file_ || ::fstat(file_.get(), &facts) != 0 || !S_ISREG(facts.st_mode) ||
         ::stat(trace.c_str(), &of_trace) != 0 ||
         (facts.st_uid != of_trace.st_uid && facts.st_uid != ::geteuid()) ||
