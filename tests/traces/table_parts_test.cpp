@@ -1,5 +1,6 @@
 // Large tables that are read in parts, on several threads, give the columns that they give as a whole.
-#include <limits>
+#include <algorithm>
+#include <atomic>
 #include <memory>
 #include <random>
 #include <string>
@@ -13,10 +14,13 @@
 #include <sqlite3.h>
 
 #include "tests/traces/temporary_folder.h"
+#include "traces/lanes/tracks.h"
 #include "traces/store/beside/each_column.h"
 #include "traces/store/columns/column_sink.h"
+#include "traces/store/error.h"
 #include "traces/store/load/load_tables.h"
 #include "traces/store/load/loader.h"
+#include "traces/store/on_cores.h"
 #include "traces/store/sqlite/open.h"
 #include "traces/store/write/writer.h"
 
@@ -148,6 +152,70 @@ TEST(TableParts, OfAnotherProgramGiveTheColumnsOfTheWhole) {
     ASSERT_EQ(whole->ranges.size(), 400U);
     for (const TableParts parts : {TableParts{2, 10}, TableParts{5, 1}})
         expect_same(*load(path, parts), *whole);
+}
+
+// So many that the threads also share the columns, the kinds and nesting of ranges, and the lanes.
+TEST(TableParts, OfALargeTraceKeepEveryRangeOnce) {
+    const TemporaryFolder folder;
+    const std::string path = folder / "run.sqlite";
+    constexpr int kRanges = 150'000, kThreads = 5;
+    {
+        DatabaseWriter to({.path = path});
+        const schema::StringId outer = to.intern("outer"), inner = to.intern("aten::mm"),
+                               operators = to.intern(kOperatorDomain), none = to.intern("");
+        for (int i = 0; i < kRanges; ++i) {
+            const bool is_inner = i % (2 * kThreads) >= kThreads;
+            const std::int64_t start = i / (2 * kThreads) * 100 + (is_inner ? 10 : 0);
+            schema::RangeRow range{.start = start, .end = start + (is_inner ? 20 : 90)};
+            range.text = is_inner ? inner : outer;
+            range.domain = is_inner ? operators : none;
+            range.global_tid = schema::global_tid(1, i % kThreads + 1);
+            range.module = -1;
+            to.add(range);
+        }
+        to.finish(kRanges * 100, 0);
+    }
+    const auto whole = load(path, {}), parts = load(path, {2, 1});
+    expect_same(*parts, *whole);
+    ASSERT_EQ(parts->ranges.size(), static_cast<std::size_t>(kRanges));
+    int wrong = 0;
+    for (std::size_t i = 0; i < parts->ranges.size(); ++i) {
+        const bool is_inner = parts->ranges.parent[i] >= 0;
+        wrong += parts->strings[parts->ranges.name[i]] != (is_inner ? "aten::mm" : "outer");
+        wrong += (parts->ranges.kind[i] == RangeKind::operation) != is_inner;
+    }
+    std::vector<int> seen(parts->ranges.size());
+    for (const lanes::Track& track : lanes::make_tracks(*parts).tracks) {
+        for (std::size_t l = 0; l < track.lanes.size(); ++l) {
+            const lanes::Lane& lane = track.lanes[l];
+            for (std::size_t e = 0; e < lane.size(); ++e) {
+                const auto i = static_cast<std::size_t>(lane.event(e).index);
+                ++seen[i];
+                wrong += lane.start(e) != parts->ranges.start[i] || lane.end(e) != parts->ranges.end[i] ||
+                         track.thread != parts->ranges.thread[i] || l != parts->ranges.depth[i];
+            }
+        }
+    }
+    EXPECT_EQ(wrong, 0);
+    EXPECT_EQ(std::count(seen.begin(), seen.end(), 1), kRanges);
+}
+
+TEST(OnCores, DoAllOfTheWorkOnceAndPassItsFailureOn) {
+    for (const std::size_t threads : {1, 2, 5, 64}) {
+        for (const std::size_t count : {0, 1, 3, 1000}) {
+            std::vector<std::atomic<int>> done(count);
+            on_cores(threads, count, [&](std::size_t i) { ++done[i]; });
+            for (const auto& times : done) EXPECT_EQ(times, 1);
+        }
+        std::atomic<int> begun = 0;
+        EXPECT_THROW(on_cores(threads, 1000,
+                              [&](std::size_t i) {
+                                  ++begun;
+                                  if (i == 7) throw StoreError("seven");
+                              }),
+                     StoreError);
+        EXPECT_GE(begun, 8);
+    }
 }
 
 // Names whose ends are dropped become new strings while other threads read.

@@ -7,6 +7,7 @@
 // hold, keeps whole times (`wide_`).
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -72,6 +73,7 @@ class LanePaints {
 
     Paint paint(std::size_t i) const { return paint_[i]; }
     std::size_t size() const { return paint_.size(); }
+    void prefetch(std::size_t i) const { __builtin_prefetch(&paint_[i]); }
     // The paint with the most time in events [first, last); for events of zero length the first one's.
     Paint dominant(const Lane& lane, std::size_t first, std::size_t last) const;
     // Adds the busy time of events [first, last) by paint.
@@ -126,6 +128,26 @@ class Lane {
     std::size_t first_starting_from(std::size_t at, std::int64_t time) const;
     // The first event from `at` on that lasts at least `ns`; size() if there is none.
     std::size_t next_lasting(std::size_t at, std::int64_t ns) const;
+
+    // Asks for the memory that first_starting_from() and busy() need at time_of(0), time_of(1) and so on,
+    // `count` rising times from event `at` on: at far apart places each of them would wait for memory several
+    // times.
+    template <typename TimeOf>
+    void prefetch(std::size_t at, int count, const TimeOf& time_of) const {
+        std::size_t block = at / kBlock;
+        const std::size_t last = blocks_.size() - 1;
+        for (int t = 0; t < count && block < last; ++t) {
+            const std::int64_t time = time_of(t);
+            while (block + 1 < last && blocks_[block + 1].start < time) ++block;
+            const std::size_t first = block * kBlock, end = std::min(first + kBlock, size());
+            constexpr std::size_t kLine = 64 / sizeof(std::uint32_t);  // values in a line of the cache
+            for (std::size_t i = first; i < end; i += kLine) {
+                __builtin_prefetch(&offset_[i]);
+                __builtin_prefetch(&busy_in_block_[i]);
+            }
+            paints_.prefetch(first);
+        }
+    }
 
     // Busy time of the whole events [first, last).
     std::int64_t busy(std::size_t first, std::size_t last) const {

@@ -16,6 +16,7 @@
 #include "traces/lanes/lane.h"
 #include "traces/lanes/thread_titles.h"
 #include "traces/schema/sort_rows.h"
+#include "traces/store/on_cores.h"
 
 namespace shardscope::traces::lanes {
 namespace {
@@ -132,18 +133,26 @@ std::vector<Track> thread_tracks(const store::Trace& trace, const std::vector<st
         tracks[t].label = titles[t];
         tracks[t].lanes = plans[t].empty_lanes();
     }
-    in_order(
-        ranges, calls,
-        [&](std::size_t r) {
-            if (ranges.thread[r] >= tracks.size()) return;
-            tracks[ranges.thread[r]].lanes[lane_of[r]].add(
-                ranges.start[r], ranges.end[r], {store::EventKind::range, row(r)}, paint_of(ranges.kind[r]));
-        },
-        [&](std::size_t c) {
-            if (calls.thread[c] >= tracks.size()) return;
-            tracks[calls.thread[c]].lanes[lane_of_call[c]].add(
-                calls.start[c], calls.end[c], {store::EventKind::runtime, row(c)}, kRuntimePaint);
-        });
+    // Each of the processors fills the lanes of some threads.
+    const std::size_t shares = std::min(tracks.size(), store::cores_for(ranges.size() + calls.size()));
+    store::on_cores(shares, shares, [&](std::size_t share) {
+        const auto is_here = [&](std::size_t thread) {
+            return thread < tracks.size() && thread % shares == share;
+        };
+        in_order(
+            ranges, calls,
+            [&](std::size_t r) {
+                if (!is_here(ranges.thread[r])) return;
+                tracks[ranges.thread[r]].lanes[lane_of[r]].add(ranges.start[r], ranges.end[r],
+                                                               {store::EventKind::range, row(r)},
+                                                               paint_of(ranges.kind[r]));
+            },
+            [&](std::size_t c) {
+                if (!is_here(calls.thread[c])) return;
+                tracks[calls.thread[c]].lanes[lane_of_call[c]].add(
+                    calls.start[c], calls.end[c], {store::EventKind::runtime, row(c)}, kRuntimePaint);
+            });
+    });
     return tracks;
 }
 
@@ -269,8 +278,6 @@ std::vector<Track> tracks_of_events(const store::Trace& trace) {
         for (Track& track : part) {
             std::erase_if(track.lanes, [](const Lane& lane) { return lane.size() == 0; });
             if (track.lanes.empty()) continue;
-            for (Lane& lane : track.lanes) lane.finish();
-            if (track.kind == Track::Kind::stream) track.work = work_of(track);
             tracks.push_back(std::move(track));
         }
     };
@@ -280,6 +287,10 @@ std::vector<Track> tracks_of_events(const store::Trace& trace) {
     take(thread_tracks(trace, titles));
     take(wait_tracks(trace));
     take(mark_tracks(trace, titles));
+    store::on_cores(store::cores_for(trace.events()), tracks.size(), [&](std::size_t t) {
+        for (Lane& lane : tracks[t].lanes) lane.finish();
+        if (tracks[t].kind == Track::Kind::stream) tracks[t].work = work_of(tracks[t]);
+    });
     schema::sort_rows(tracks, [](const Track& a, const Track& b) {
         const bool a_joined = a.kind == Track::Kind::collectives,
                    b_joined = b.kind == Track::Kind::collectives;

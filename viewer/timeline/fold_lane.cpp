@@ -10,6 +10,9 @@ namespace {
 // Folds items [first, last), all shorter than a bar, into columns of the view.
 void fold_items(const Lane& lane, const LanePaints& paints, const model::TimeView& view, int columns,
                 std::size_t first, std::size_t last, std::vector<FoldedPixel>& out) {
+    constexpr std::size_t kFarApart = 64;  // events between columns
+    if ((last - first) / kFarApart > static_cast<std::size_t>(columns))
+        lane.prefetch(first, columns + 1, [&](int c) { return view.column_start(c, columns); });
     std::size_t i = first;
     std::int64_t column = -1;
     while (i < last) {

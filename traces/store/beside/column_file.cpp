@@ -3,12 +3,11 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <cstddef>
 #include <cstring>
 #include <functional>
-#include <system_error>
-#include <thread>
 #include <utility>
 
 #include <fcntl.h>
@@ -20,6 +19,7 @@
 #include "shardscope/version.h"
 #include "traces/schema/schema.h"
 #include "traces/store/error.h"
+#include "traces/store/on_cores.h"
 #include "traces/store/sqlite/temporary_file.h"
 
 namespace shardscope::traces::store {
@@ -145,25 +145,11 @@ bool ColumnTaker::is_as_written(const Waiting& column, std::span<std::byte> chun
 
 bool ColumnTaker::checked() {
     const std::vector<Waiting> columns = std::exchange(waiting_, {});
-    std::atomic<std::size_t> next = 0;
     std::atomic<bool> good = !std::exchange(failed_, false);
-    if (columns.empty()) return good;
-    const auto work = [&] {
+    on_cores(cores(), columns.size(), [&](std::size_t i) {
         std::array<std::byte, kBytesAtATime> chunk;
-        for (std::size_t i = next++; i < columns.size() && good; i = next++) {
-            if (!is_as_written(columns[i], chunk)) good = false;
-        }
-    };
-    const std::size_t helpers =
-        std::min<std::size_t>({columns.size(), std::max(1U, std::thread::hardware_concurrency()), 8}) - 1;
-    std::vector<std::jthread> threads;
-    threads.reserve(helpers);
-    try {
-        while (threads.size() < helpers) threads.emplace_back(work);
-    } catch (const std::system_error&) {  // there are too many threads already
-    }
-    work();
-    threads.clear();
+        if (good && !is_as_written(columns[i], chunk)) good = false;
+    });
     return good;
 }
 

@@ -3,8 +3,12 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <iterator>
 #include <utility>
 #include <vector>
+
+#include "traces/store/on_cores.h"
 
 namespace shardscope::traces::store {
 namespace {
@@ -79,58 +83,63 @@ bool append_rows(PendingRows&& from, const PartStrings& strings, PendingRows& in
 
     const PendingDevice& d = from.device;
     PendingDevice& to_d = into.device;
-    append_rare(d.external_id, to_d.external_id, to_d.size(), std::int64_t{0});
-    append_rare(d.blocks_per_sm, to_d.blocks_per_sm, to_d.size(), -1.0F);
-    append_rare(d.occupancy, to_d.occupancy, to_d.size(), -1.0F);
-    append(d.end, to_d.end);
-    append(d.correlation, to_d.correlation);
-    append(d.bytes, to_d.bytes);
-    append(d.name, to_d.name, texts);
-    append(d.lane, to_d.lane, lanes);
-    append(d.kind, to_d.kind);
-    append(d.copy_kind, to_d.copy_kind);
-    append(d.start, to_d.start);
-
-    append(from.runtime.start, into.runtime.start);
-    append(from.runtime.end, into.runtime.end);
-    append(from.runtime.correlation, into.runtime.correlation);
-    append(from.runtime.name, into.runtime.name, texts);
-    append(from.runtime.thread, into.runtime.thread, threads);
-
     const PendingRanges& r = from.ranges;
     PendingRanges& to_r = into.ranges;
-    append_rare(r.external_id, to_r.external_id, to_r.size(), std::int64_t{0});
-    append_rare_texts(r.detail, to_r.detail, to_r.size(), texts);
-    append(r.end, to_r.end);
-    append(r.name, to_r.name, texts);
-    append(r.module, to_r.module);
-    append(r.thread, to_r.thread, threads);
-    append(r.domain, to_r.domain, domains);
-    append(r.start, to_r.start);
-
-    append(from.marks.time, into.marks.time);
-    append(from.marks.name, into.marks.name, texts);
-    append(from.marks.thread, into.marks.thread, threads);
-
     const PendingMemory& m = from.memory;
     PendingMemory& to_m = into.memory;
-    append_rare(m.global_tid, to_m.global_tid, to_m.size(), std::int64_t{0});
-    append_rare(m.total, to_m.total, to_m.size(), std::int64_t{-1});
-    append_rare(m.reserved, to_m.reserved, to_m.size(), std::int64_t{-1});
-    append_rare_texts(m.annotation, to_m.annotation, to_m.size(), texts);
-    append_rare_texts(m.stack, to_m.stack, to_m.size(), texts);
-    append_rare(m.device, to_m.device, to_m.size(), std::uint16_t{0});
-    append_rare(m.stream, to_m.stream, to_m.size(), std::int32_t{-1});
-    append(m.bytes, to_m.bytes);
-    append(m.address, to_m.address);
-    append(m.unit, to_m.unit);
-    append(m.module, to_m.module);
-    append(m.name, to_m.name, texts);
-    append(m.rank_slot, to_m.rank_slot, ranks);
-    append(m.category, to_m.category);
-    append(m.space, to_m.space);
-    append(m.phase, to_m.phase);
-    append(m.time, to_m.time);
+    const std::size_t devices = to_d.size(), ranges = to_r.size(), memories = to_m.size();
+    const std::function<void()> columns[] = {
+        [&] { append(d.start, to_d.start); },
+        [&] { append(d.end, to_d.end); },
+        [&] { append(d.correlation, to_d.correlation); },
+        [&] { append(d.bytes, to_d.bytes); },
+        [&] { append(d.name, to_d.name, texts); },
+        [&] { append(d.lane, to_d.lane, lanes); },
+        [&] { append(d.kind, to_d.kind); },
+        [&] { append(d.copy_kind, to_d.copy_kind); },
+        [&] { append_rare(d.external_id, to_d.external_id, devices, std::int64_t{0}); },
+        [&] { append_rare(d.blocks_per_sm, to_d.blocks_per_sm, devices, -1.0F); },
+        [&] { append_rare(d.occupancy, to_d.occupancy, devices, -1.0F); },
+
+        [&] { append(from.runtime.start, into.runtime.start); },
+        [&] { append(from.runtime.end, into.runtime.end); },
+        [&] { append(from.runtime.correlation, into.runtime.correlation); },
+        [&] { append(from.runtime.name, into.runtime.name, texts); },
+        [&] { append(from.runtime.thread, into.runtime.thread, threads); },
+
+        [&] { append(r.start, to_r.start); },
+        [&] { append(r.end, to_r.end); },
+        [&] { append(r.name, to_r.name, texts); },
+        [&] { append(r.module, to_r.module); },
+        [&] { append(r.thread, to_r.thread, threads); },
+        [&] { append(r.domain, to_r.domain, domains); },
+        [&] { append_rare(r.external_id, to_r.external_id, ranges, std::int64_t{0}); },
+        [&] { append_rare_texts(r.detail, to_r.detail, ranges, texts); },
+
+        [&] { append(from.marks.time, into.marks.time); },
+        [&] { append(from.marks.name, into.marks.name, texts); },
+        [&] { append(from.marks.thread, into.marks.thread, threads); },
+
+        [&] { append(m.time, to_m.time); },
+        [&] { append(m.bytes, to_m.bytes); },
+        [&] { append(m.address, to_m.address); },
+        [&] { append(m.unit, to_m.unit); },
+        [&] { append(m.module, to_m.module); },
+        [&] { append(m.name, to_m.name, texts); },
+        [&] { append(m.rank_slot, to_m.rank_slot, ranks); },
+        [&] { append(m.category, to_m.category); },
+        [&] { append(m.space, to_m.space); },
+        [&] { append(m.phase, to_m.phase); },
+        [&] { append_rare(m.global_tid, to_m.global_tid, memories, std::int64_t{0}); },
+        [&] { append_rare(m.total, to_m.total, memories, std::int64_t{-1}); },
+        [&] { append_rare(m.reserved, to_m.reserved, memories, std::int64_t{-1}); },
+        [&] { append_rare_texts(m.annotation, to_m.annotation, memories, texts); },
+        [&] { append_rare_texts(m.stack, to_m.stack, memories, texts); },
+        [&] { append_rare(m.device, to_m.device, memories, std::uint16_t{0}); },
+        [&] { append_rare(m.stream, to_m.stream, memories, std::int32_t{-1}); },
+    };
+    on_cores(cores_for(from.ranges.size() + from.device.size() + from.runtime.size() + from.memory.size()),
+             std::size(columns), [&](std::size_t c) { columns[c](); });
     return true;
 }
 

@@ -10,6 +10,7 @@
 #include "traces/store/columns/names.h"
 #include "traces/store/columns/nesting.h"
 #include "traces/store/columns/row_order.h"
+#include "traces/store/on_cores.h"
 
 namespace shardscope::traces::store {
 
@@ -89,15 +90,20 @@ void build_ranges(PendingRows& all, const ThreadLookup& threads, Trace& trace) {
     reorder(rows.external_id, order);
     h.thread = threads(rows.thread);
     h.kind.resize(h.size());
-    RangeKinds kinds(all, trace.strings);
-    for (std::size_t i = 0; i < h.size(); ++i) {
-        h.kind[i] = kinds.of(h.name[i], rows.domain[i], h.module[i] >= 0);
-    }
-    RuntimeCalls& c = trace.runtime;
-    Nesting nesting = nest(h.start, h.end, h.thread, c.start, c.thread);
+    const RuntimeCalls& calls = trace.runtime;
+    Nesting nesting;
+    on_cores(cores_for(h.size()), 2, [&](std::size_t half) {
+        if (half == 0) {
+            nesting = nest(h.start, h.end, h.thread, calls.start, calls.thread);
+            return;
+        }
+        RangeKinds kinds(all, trace.strings);
+        for (std::size_t i = 0; i < h.size(); ++i)
+            h.kind[i] = kinds.of(h.name[i], rows.domain[i], h.module[i] >= 0);
+    });
     h.parent = std::move(nesting.parent);
     h.depth = std::move(nesting.depth);
-    c.range = std::move(nesting.innermost);
+    trace.runtime.range = std::move(nesting.innermost);
 }
 
 void build_marks(PendingMarks& rows, const ThreadLookup& threads, Trace& trace) {

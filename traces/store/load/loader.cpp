@@ -1,10 +1,8 @@
 #include "traces/store/load/loader.h"
 
-#include <algorithm>
 #include <new>
 #include <optional>
 #include <stdexcept>
-#include <thread>
 #include <utility>
 
 #include "traces/store/beside/column_file.h"
@@ -12,6 +10,7 @@
 #include "traces/store/columns/column_sink.h"
 #include "traces/store/error.h"
 #include "traces/store/load/load_tables.h"
+#include "traces/store/on_cores.h"
 #include "traces/store/sqlite/open.h"
 
 namespace shardscope::traces::store {
@@ -54,10 +53,8 @@ std::unique_ptr<Trace> load_trace(const std::string& path, LoadProgress* progres
     std::unique_ptr<Trace> trace = identity ? load_kept(database, path, *identity, progress) : nullptr;
     if (trace == nullptr) {
         try {
-            constexpr unsigned kThreadsAtMost = 8;
-            const unsigned threads = std::clamp(std::thread::hardware_concurrency(), 1U, kThreadsAtMost);
             trace = load_rows(database, path, progress,
-                              identity ? TableParts{.threads = static_cast<int>(threads)} : TableParts());
+                              identity ? TableParts{.threads = static_cast<int>(cores())} : TableParts());
         } catch (const NotInParts&) {
         } catch (const StoreError&) {
             const bool cancelled = progress != nullptr && progress->cancel;
