@@ -164,10 +164,14 @@ std::size_t Lane::first_starting_from(std::size_t at, std::int64_t time) const {
     }
     const auto sought = static_cast<std::uint64_t>(time - block.start);
     if (sought > std::numeric_limits<std::uint32_t>::max()) return to;
-    return static_cast<std::size_t>(std::lower_bound(offset_.begin() + static_cast<std::ptrdiff_t>(from),
-                                                     offset_.begin() + static_cast<std::ptrdiff_t>(to),
-                                                     static_cast<std::uint32_t>(sought)) -
-                                    offset_.begin());
+    // Events are spread over their block: the sought one is mostly in the line of memory where it is guessed.
+    std::size_t guess = std::clamp(guessed(low, time), from, to - 1);
+    if (offset_[guess] < sought) {
+        while (guess < to && offset_[guess] < sought) ++guess;
+    } else {
+        while (guess > from && offset_[guess - 1] >= sought) --guess;
+    }
+    return guess;
 }
 
 std::size_t Lane::next_lasting(std::size_t at, std::int64_t ns) const {

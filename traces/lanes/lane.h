@@ -139,13 +139,10 @@ class Lane {
         for (int t = 0; t < count && block < last; ++t) {
             const std::int64_t time = time_of(t);
             while (block + 1 < last && blocks_[block + 1].start < time) ++block;
-            const std::size_t first = block * kBlock, end = std::min(first + kBlock, size());
-            constexpr std::size_t kLine = 64 / sizeof(std::uint32_t);  // values in a line of the cache
-            for (std::size_t i = first; i < end; i += kLine) {
-                __builtin_prefetch(&offset_[i]);
-                __builtin_prefetch(&busy_in_block_[i]);
-            }
-            paints_.prefetch(first);
+            const std::size_t guess = std::min(guessed(block, time), size() - 1);
+            __builtin_prefetch(&offset_[guess]);
+            __builtin_prefetch(&busy_in_block_[guess]);
+            paints_.prefetch(guess);
         }
     }
 
@@ -199,6 +196,14 @@ class Lane {
         const Block& b = blocks_[i / kBlock];  // there is one more block than the events need
         if (i % kBlock == 0 || i >= size()) return i >= size() ? busy_ : b.busy;
         return b.busy + (b.wide < 0 ? busy_in_block_[i] : wide(b, i).busy);
+    }
+    // About the first event of a block that starts at or after `time`, as if they were evenly spread.
+    std::size_t guessed(std::size_t block, std::int64_t time) const {
+        const std::int64_t span = blocks_[block + 1].start - blocks_[block].start;
+        const std::int64_t into = std::clamp<std::int64_t>(time - blocks_[block].start, 0, span);
+        return block * kBlock +
+               static_cast<std::size_t>(
+                   span > 0 ? static_cast<double>(into) / static_cast<double>(span) * kBlock : 0);
     }
     void seal();
 

@@ -64,7 +64,8 @@ class Column {
     const T& back() const { return data_[size_ - 1]; }
 
     void push_back(T value) {
-        own().push_back(value);
+        if (file_ != nullptr) own();
+        owned_.push_back(value);
         see_owned();
     }
     void reserve(std::size_t rows) {
