@@ -103,6 +103,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
             for (std::size_t i = 0; i < lane.size(); ++i)
                 sum ^= lane.start(i) ^ lane.end(i) ^ lane.paint(i) ^ lane.event(i).index;
             sum ^= lane.dominant(0, lane.size());
+            for (std::size_t i = 0; i < lane.size(); ++i)
+                sum ^= static_cast<std::int64_t>(lane.first_starting_from(i / 2, lane.start(i)));
+            lane.prefetch(lane.paints(), 0, lane.size(), 8,
+                          [&](int t) { return lane.start(lane.size() * static_cast<std::size_t>(t) / 8); });
         }
     }
     for (const schema::StringId name : trace->device.name)

@@ -142,16 +142,7 @@ std::size_t Lane::first_ending_after(std::int64_t time) const {
 
 std::size_t Lane::first_starting_from(std::size_t at, std::int64_t time) const {
     if (at >= size() || start(at) >= time) return std::min(at, size());
-    // The last block that starts before `time`, searched from the one of `at`; it is not far away.
-    const std::size_t count = blocks_.size() - 1;
-    std::size_t low = at / kBlock, step = 1;
-    while (low + step < count && blocks_[low + step].start < time) {
-        low += step;
-        step *= 2;
-    }
-    for (; step > 0; step /= 2) {
-        if (low + step < count && blocks_[low + step].start < time) low += step;
-    }
+    const std::size_t low = last_block_before(at / kBlock, time);
     const Block& block = blocks_[low];
     const std::size_t from = std::max(at, low * kBlock), to = std::min((low + 1) * kBlock, size());
     if (block.wide >= 0) {
@@ -201,12 +192,19 @@ bool Lane::complete(const store::Trace& trace) {
         blocks_.size() != (events + kBlock - 1) / kBlock + 1 ||
         longest_super_.size() != events / kSuperBlock + 1 || !paints_.fits(events))
         return false;
+    // Differences of times that lie apart by less than half of 64 bits can be computed.
+    constexpr std::int64_t kLatest = std::numeric_limits<std::int64_t>::max() / 2;
+    const auto computable = [](std::int64_t time) { return time >= -kLatest && time <= kLatest; };
+    for (const Wide& event : wide_) {
+        if (!computable(event.start)) return false;
+    }
     for (std::size_t b = 0; b < blocks_.size(); ++b) {
         const std::size_t its_events = std::min(events, (b + 1) * kBlock) - std::min(events, b * kBlock);
         const std::int64_t wide = blocks_[b].wide;
         if (wide < -1 || wide > static_cast<std::int64_t>(wide_.size()) ||
             (wide >= 0 && its_events > wide_.size() - static_cast<std::size_t>(wide)))
             return false;
+        if (!computable(blocks_[b].start) || (b > 0 && blocks_[b].start < blocks_[b - 1].start)) return false;
     }
     std::array<std::size_t, std::size_t{1} << (32 - kKindShift)> rows{};
     const auto rows_of = [&rows](store::EventKind kind) -> std::size_t& {

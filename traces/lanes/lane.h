@@ -129,20 +129,20 @@ class Lane {
     // The first event from `at` on that lasts at least `ns`; size() if there is none.
     std::size_t next_lasting(std::size_t at, std::int64_t ns) const;
 
-    // Asks for the memory that first_starting_from() and busy() need at time_of(0), time_of(1) and so on,
-    // `count` rising times from event `at` on: at far apart places each of them would wait for memory several
-    // times.
+    // Asks for the memory that first_starting_from() and busy() need in events [first, last) at time_of(0),
+    // time_of(1) and so on, `count` rising times. Where these are far apart, each call would otherwise wait
+    // for memory several times.
     template <typename TimeOf>
-    void prefetch(std::size_t at, int count, const TimeOf& time_of) const {
-        std::size_t block = at / kBlock;
-        const std::size_t last = blocks_.size() - 1;
-        for (int t = 0; t < count && block < last; ++t) {
+    void prefetch(const LanePaints& paints, std::size_t first, std::size_t last, int count,
+                  const TimeOf& time_of) const {
+        std::size_t block = first / kBlock;
+        for (int t = 0; t < count && block * kBlock < last; ++t) {
             const std::int64_t time = time_of(t);
-            while (block + 1 < last && blocks_[block + 1].start < time) ++block;
-            const std::size_t guess = std::min(guessed(block, time), size() - 1);
+            block = last_block_before(block, time);
+            const std::size_t guess = std::min(guessed(block, time), last - 1);
             __builtin_prefetch(&offset_[guess]);
             __builtin_prefetch(&busy_in_block_[guess]);
-            paints_.prefetch(guess);
+            paints.prefetch(guess);
         }
     }
 
@@ -196,6 +196,19 @@ class Lane {
         const Block& b = blocks_[i / kBlock];  // there is one more block than the events need
         if (i % kBlock == 0 || i >= size()) return i >= size() ? busy_ : b.busy;
         return b.busy + (b.wide < 0 ? busy_in_block_[i] : wide(b, i).busy);
+    }
+    // The last block from `block` on that starts before `time`, by galloping search; `block` if none does.
+    std::size_t last_block_before(std::size_t block, std::int64_t time) const {
+        const std::size_t count = blocks_.size() - 1;
+        std::size_t step = 1;
+        while (block + step < count && blocks_[block + step].start < time) {
+            block += step;
+            step *= 2;
+        }
+        for (; step > 0; step /= 2) {
+            if (block + step < count && blocks_[block + step].start < time) block += step;
+        }
+        return block;
     }
     // About the first event of a block that starts at or after `time`, as if they were evenly spread.
     std::size_t guessed(std::size_t block, std::int64_t time) const {

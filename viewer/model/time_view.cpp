@@ -26,7 +26,8 @@ std::int64_t TimeView::time(double at) const {
 
 namespace {
 
-// Whether times up to this one, times columns, fit in 64 bits, whose division takes a quarter of the time.
+// Whether so many nanoseconds multiplied by a number of columns fit in 64 bits, whose division takes a
+// quarter of the time of one in 128.
 bool is_narrow(std::int64_t time, int columns) {
     constexpr std::int64_t kNarrow = std::int64_t{1} << 46;  // 19 hours
     return time > -kNarrow && time < kNarrow && columns < 1 << 16;

@@ -11,10 +11,17 @@ namespace {
 void fold_items(const Lane& lane, const LanePaints& paints, const model::TimeView& view, int columns,
                 std::size_t first, std::size_t last, std::vector<FoldedPixel>& out) {
     constexpr std::size_t kFarApart = 64;  // events between columns
-    if ((last - first) / kFarApart > static_cast<std::size_t>(columns))
-        lane.prefetch(first, columns + 1, [&](int c) { return view.column_start(c, columns); });
+    if (first == last) return;
+    const auto column_of = [&](std::size_t event) {
+        return static_cast<int>(
+            std::clamp<std::int64_t>(view.column_of(lane.start(event), columns), 0, columns));
+    };
+    const int begin = column_of(first), reached = column_of(last - 1) + 1 - begin;
+    if ((last - first) / kFarApart > static_cast<std::size_t>(reached))
+        lane.prefetch(paints, first, last, reached,
+                      [&](int c) { return view.column_start(begin + c + 1, columns); });
     std::size_t i = first;
-    std::int64_t column = -1;
+    std::int64_t column = begin - 1;
     while (i < last) {
         column = std::max({column + 1, view.column_of(lane.start(i), columns), std::int64_t{0}});
         if (column >= columns) return;

@@ -138,7 +138,8 @@ bool append_rows(PendingRows&& from, const PartStrings& strings, PendingRows& in
         [&] { append_rare(m.device, to_m.device, memories, std::uint16_t{0}); },
         [&] { append_rare(m.stream, to_m.stream, memories, std::int32_t{-1}); },
     };
-    on_cores(cores_for(from.ranges.size() + from.device.size() + from.runtime.size() + from.memory.size()),
+    on_cores(cores_for(from.ranges.size() + from.marks.size() + from.device.size() + from.runtime.size() +
+                       from.memory.size()),
              std::size(columns), [&](std::size_t c) { columns[c](); });
     return true;
 }
