@@ -1,4 +1,5 @@
 // See windows.h.
+#include <algorithm>
 #include <span>
 #include <string>
 #include <string_view>
@@ -70,9 +71,25 @@ void bring_into_sight(std::size_t index, float from, float to) {
     if (from < top || to > top + ImGui::GetWindowHeight()) ImGui::SetScrollHereY(1);
 }
 
-void draw_entry(Program& program, std::size_t index, bool wide) {
+constexpr float kEntry = 1.72F, kSpace = 0.12F, kGroupGap = 0.42F;  // font sizes
+
+bool begins_group(const Program& program, std::size_t index) {
+    const auto group = [&](std::size_t i) { return panels::panel_group(program.panels[i]->name()); };
+    return index > 0 && group(index) != group(index - 1);
+}
+
+// How much of their height entries and gaps get, so that all entries fit if they can.
+float tightness(const Program& program, float height) {
+    constexpr float kTightest = 0.72F;
+    float needed = 0;
+    for (std::size_t i = 0; i < program.panels.size(); ++i)
+        needed += kEntry + kSpace + (begins_group(program, i) ? kGroupGap + kSpace : 0);
+    return std::clamp(height / (needed * ImGui::GetFontSize()), kTightest, 1.0F);
+}
+
+void draw_entry(Program& program, std::size_t index, bool wide, float height) {
     const model::Panel& panel = *program.panels[index];
-    const float font = ImGui::GetFontSize(), height = font * 1.72F, icon = font * 1.07F;
+    const float font = ImGui::GetFontSize(), icon = font * 1.07F;
     const ImVec2 at = ImGui::GetCursorScreenPos();
     const float width = ImGui::GetContentRegionAvail().x;
     const std::string name(panel.name()), title(panels::panel_title(name));
@@ -120,15 +137,13 @@ void draw_entry(Program& program, std::size_t index, bool wide) {
 float draw_rail(Program& program, float height) {
     const bool wide = program.rail_is_wide = is_wide(program);
     const float font = ImGui::GetFontSize(), width = font * (wide ? kWide : kNarrow);
-    ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {0, font * 0.12F});
+    const float tight = tightness(program, height) * font;
+    ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {0, tight * kSpace});
     ImGui::PushStyleVar(ImGuiStyleVar_ScrollbarSize, font * 0.4F);
     ImGui::BeginChild("rail", {width, height}, false);
-    std::string_view group;
     for (std::size_t i = 0; i < program.panels.size(); ++i) {
-        const std::string_view own = panels::panel_group(program.panels[i]->name());
-        if (i > 0 && own != group) ImGui::Dummy({0, font * 0.42F});
-        group = own;
-        draw_entry(program, i, wide);
+        if (begins_group(program, i)) ImGui::Dummy({0, tight * kGroupGap});
+        draw_entry(program, i, wide, tight * kEntry);
     }
     ImGui::EndChild();
     ImGui::PopStyleVar(2);

@@ -52,15 +52,19 @@ std::string share_text(double us, const RunColumn& run) {
 }
 
 struct WorstUnit {
-    const UnitPhase* exposed = nullptr;  // with the most exposed time
+    const UnitPhase* exposed = nullptr;  // of which the gather or the reduction has the most exposed time
     const UnitPhase* waits = nullptr;    // whose compute waits longest
 };
+
+std::int64_t most_exposed(const UnitPhase& row) {
+    return std::max(row.sum.gather_exposed_ns, row.sum.reduce_exposed_ns);
+}
 
 WorstUnit worst_of(const UnitsReport& units) {
     WorstUnit worst;
     for (const UnitPhase& row : units.all_ranks) {
         if (row.name == kNoUnit) continue;
-        if (row.sum.exposed_ns() > (worst.exposed != nullptr ? worst.exposed->sum.exposed_ns() : 0))
+        if (most_exposed(row) > (worst.exposed != nullptr ? most_exposed(*worst.exposed) : 0))
             worst.exposed = &row;
         if (row.sum.wait_ns > (worst.waits != nullptr ? worst.waits->sum.wait_ns : 0)) worst.waits = &row;
     }
@@ -84,7 +88,7 @@ std::string unit_sentence(const AdviceFacts& f, const WorstUnit& worst) {
         fmt::format(" Of {}, most exposed is the {} of {}{} ({})",
                     store::counted(static_cast<std::int64_t>(names.size()), "unit", "units"),
                     gather ? "gather" : "reduction", shown(worst.exposed->name), in_phase(*worst.exposed),
-                    us_text(f.per_step_us(gather ? costs.gather_exposed_ns : costs.reduce_exposed_ns)));
+                    us_text(f.per_step_us(most_exposed(*worst.exposed))));
     if (worst.waits == nullptr) return text + "; no unit's compute waits for a gather.";
     const std::string waited = us_text(f.per_step_us(worst.waits->sum.wait_ns));
     if (gather && worst.waits == worst.exposed)

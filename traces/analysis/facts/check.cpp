@@ -116,7 +116,8 @@ void check_streams(const store::Trace& trace, Faults& faults) {
 
 std::string describe_collective(const store::Trace& trace, std::size_t row) {
     const store::Collectives& c = trace.collectives;
-    return fmt::format("{} {} of group {} on rank {}", name(c.operation[row]), c.sequence[row], c.group[row],
+    const std::string number = c.sequence[row] >= 0 ? fmt::format(" {}", c.sequence[row]) : "";
+    return fmt::format("{}{} of group {} on rank {}", name(c.operation[row]), number, c.group[row],
                        trace.ranks[c.rank[row]].number);
 }
 

@@ -89,8 +89,7 @@ void draw_legend(const Comparison& comparison, bool any_stepped) {
     dim_label(any_stepped ? "Per step" : "Total");
     legend_here(entries);
     dim_label("~");
-    draw::note(
-        "within the spread of the steps: no difference can be claimed. Changes are against the first run.");
+    draw::note("within the spread of the steps: no difference can be claimed.");
 }
 
 // The rows as a table for export: a group's name is in a column of its own.

@@ -212,8 +212,9 @@ class QueryPanel final : public model::Panel {
         }
         if (runner_.running()) return draw::note("Reading the schema ...");
         draw::note(
-            "This trace is not a database. For a query it is imported into a temporary one, which may take a "
-            "while.");
+            "A query needs a database that is not packed. This trace is imported into a temporary one, which "
+            "may "
+            "take a while.");
         if (draw::named_button("Import and list its tables", "query.import")) {
             schema_asked_ = files;
             own_work_ = true;

@@ -1,6 +1,8 @@
 // Units: the cost of sharding per FSDP unit and phase: a bar for each, beside the full table.
 #include <algorithm>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <fmt/core.h>
@@ -73,6 +75,11 @@ class UnitsPanel final : public model::Panel {
         const bool empty = report->rank_steps == 0 || (!all && (rank == nullptr || rank->steps == 0));
         if (empty) return draw::note("The current selection contains no complete step.");
         const std::vector<UnitPhase>& rows = all ? report->all_ranks : rank->rows;
+        if (rows.empty())
+            return draw::note(
+                "This trace names FSDP units but holds no collective of any of them, because they were not "
+                "recorded or one rank ran alone. Record the device's work of several ranks to see what they "
+                "cost.");
         const std::int64_t steps = all ? report->rank_steps : rank->steps;
         draw_headline(*report, all ? nullptr : rank, rows, steps);
         take(report, rows, steps);
@@ -85,16 +92,18 @@ class UnitsPanel final : public model::Panel {
         static constexpr std::string_view kBy[] = {"By unit", "By rank"},
                                           kRanks[] = {"This rank", "All ranks"},
                                           kShow[] = {"Mean per step", "Sum of the steps"};
-        const float gap = ImGui::GetFontSize();
+        bool first = true;
+        const auto choose = [&first](std::span<const std::string_view> names, int& chosen) {
+            if (!first) ImGui::SameLine(0, ImGui::GetFontSize());
+            first = false;
+            widgets::segmented("units.show", names, chosen);
+        };
         if (trace.ranks.size() > 1) {
-            widgets::segmented("units.show", kBy, by_rank_);
-            ImGui::SameLine(0, gap);
-            if (by_rank_ == 0) {
-                widgets::segmented("units.show", kRanks, all_ranks_);
-                ImGui::SameLine(0, gap);
-            }
+            choose(kBy, by_rank_);
+            if (by_rank_ == 0) choose(kRanks, all_ranks_);
         }
-        if (!trace.steps.empty()) widgets::segmented("units.show", kShow, sums_);
+        if (!trace.steps.empty()) choose(kShow, sums_);
+        if (first) draw::flow(ImGui::GetWindowWidth());
     }
 
     void draw_headline(const UnitsReport& report, const RankUnits* rank, const std::vector<UnitPhase>& rows,
