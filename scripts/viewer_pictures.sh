@@ -18,6 +18,10 @@ mkdir -p "$folder"
 job=$PWD/samples/gpt.toml
 (cd "$work" && "$bin/shardscope-train" "$job" --run.steps=8 --trace block.sqlite >/dev/null)
 (cd "$work" && "$bin/shardscope-train" "$job" --run.steps=8 --fsdp.wrap=root --trace root.sqlite >/dev/null)
+for rate in 0.0003 0.001 0.003; do
+    (cd "$work" && "$bin/shardscope-train" "${job%/*}/gpt-text.toml" --run.steps=60 --model.width=64 --model.layers=2 \
+        --train.validate_every=10 --optimizer.lr=$rate --trace rate-$rate.sqlite >/dev/null)
+done
 (cd "$work" && "$bin/shardscope-train" plan "${job%/*}/gpt_7b.toml" -o plan.sqlite >/dev/null)
 
 # A GPT on 8 places of a pipeline, simulated: 1F1B, ZB-V, and 16 pipelines beside each other.
@@ -61,6 +65,10 @@ read -r from to < <("$bin/shardscope-trace" steps "$work/block.sqlite" --rank 0 
     printf 'open plan.sqlite\nset trace plan.sqlite\npanel plan\nwait\nshot %s/plan.png\n' "$folder"
 } >"$work/pictures.script"
 (cd "$work" && "$bin/shardscope-view" --script pictures.script)
+printf '%s\n' "set size 1400x820" "open rate-0.0003.sqlite rate-0.001.sqlite rate-0.003.sqlite" wait "panel training" wait \
+    "click training.smooth.exponential" "hover training.chart.loss at 60% 50%" wait "shot $folder/training.png" \
+    >"$work/training.script"
+(cd "$work" && "$bin/shardscope-view" --script training.script)
 for name in schedule schedule_zb_v; do
     (cd "$work" && "$bin/shardscope-view" $name.sqlite --panel schedule --size 1400x820 \
         --screenshot "$folder/$name.png")

@@ -44,6 +44,7 @@ class ClosedTraces : public ShellTest {
         if (panel == "runs") press_all({"runs.view.devices"});
         if (panel == "collectives") press_all({"collectives.show.each"});
         if (panel == "compare") press_all({"compare.tab.memory"});
+        if (panel == "training") press_all({"training.smooth.exponential"});
         settle();
     }
 };

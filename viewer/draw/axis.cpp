@@ -74,7 +74,7 @@ std::vector<Tick> make_ticks(double low, double high, int max_ticks, AxisUnit un
     const Scale scale = choose_scale(std::max(std::abs(low), std::abs(high)), unit);
     const double from = low / scale.size, to = high / scale.size;
     double step = nice_step((to - from) / max_ticks);
-    const bool whole = scale.size == 1 && unit != AxisUnit::percent;  // ticks are whole bytes or nanoseconds
+    const bool whole = scale.size == 1 && unit != AxisUnit::percent && unit != AxisUnit::number;
     if (whole) step = std::max(step, 1.0);
     double first = std::ceil(from / step - 1e-9);
     double last = std::floor(to / step + 1e-9);

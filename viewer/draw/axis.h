@@ -12,6 +12,7 @@ enum class AxisUnit {
     bytes,        // B, KiB, MiB, GiB by 1024; steps are round numbers of the chosen unit
     nanoseconds,  // ns, us, ms, s
     percent,
+    number,  // no unit, and not only whole numbers
 };
 
 struct Tick {

@@ -160,6 +160,20 @@ void stepped_line(const Chart& chart, std::span<const LineColumn> columns, ImU32
     }
 }
 
+void folded_line(const Chart& chart, std::span<const PlotColumn> columns, int count, ImU32 color,
+                 float thick) {
+    const float step = chart.width() / static_cast<float>(std::max(1, count));
+    const auto at = [&](const PlotColumn& column, double y) {
+        return ImVec2{chart.min.x + step * (static_cast<float>(column.column) + 0.5F),
+                      static_cast<float>(chart.y.pixel(y))};
+    };
+    for (std::size_t i = 0; i < columns.size(); ++i) {
+        const PlotColumn& c = columns[i];
+        if (c.highest > c.lowest) chart.draw->AddLine(at(c, c.highest), at(c, c.lowest), color, thick);
+        if (i > 0) chart.draw->AddLine(at(columns[i - 1], columns[i - 1].last), at(c, c.first), color, thick);
+    }
+}
+
 void level_line(const Chart& chart, double y, ImU32 color, std::string_view label, bool label_right) {
     const auto at = std::floor(static_cast<float>(chart.y.pixel(y)));
     const float dash = ImGui::GetFontSize() * 0.5F;

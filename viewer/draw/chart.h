@@ -15,6 +15,7 @@
 
 #include "viewer/draw/axis.h"
 #include "viewer/draw/fold.h"
+#include "viewer/draw/plot.h"
 
 namespace shardscope::viewer::draw {
 
@@ -56,6 +57,10 @@ void stacked_area(const Chart& chart, std::span<const FoldedColumn> columns, con
 
 // A step line: the extremes of the columns, joined.
 void stepped_line(const Chart& chart, std::span<const LineColumn> columns, ImU32 color, float thick);
+
+// The line through folded points; each column as wide as the chart's width divided by `count`.
+void folded_line(const Chart& chart, std::span<const PlotColumn> columns, int count, ImU32 color,
+                 float thick);
 
 // A horizontal line at y with a label above its left or right end.
 void level_line(const Chart& chart, double y, ImU32 color, std::string_view label, bool label_right = true);

@@ -29,6 +29,7 @@ std::unique_ptr<model::Panel> make_shardmap_panel();
 std::unique_ptr<model::Panel> make_idle_panel();
 std::unique_ptr<model::Panel> make_advice_panel();
 std::unique_ptr<model::Panel> make_compare_panel();
+std::unique_ptr<model::Panel> make_training_panel();
 std::unique_ptr<model::Panel> make_query_panel();
 std::unique_ptr<model::Panel> make_plan_panel();
 
@@ -89,6 +90,11 @@ constexpr Stroke kAdvice[] = {
     {Shape::ring, 8, 6, 4.5F, 0}, {Shape::line, 6, 12, 10, 12}, {Shape::line, 6.5F, 14.5F, 9.5F, 14.5F}};
 constexpr Stroke kCompare[] = {
     {Shape::frame, 1, 6, 6, 14}, {Shape::box, 10, 2, 15, 14}, {Shape::line, 8, 1, 8, 15}};
+constexpr Stroke kTraining[] = {{Shape::line, 2, 1, 2, 14},
+                                {Shape::line, 2, 14, 15, 14},
+                                {Shape::line, 4, 2, 6, 8},
+                                {Shape::line, 6, 8, 9, 10.5F},
+                                {Shape::line, 9, 10.5F, 15, 11.5F}};
 constexpr Stroke kPlan[] = {{Shape::line, 2, 1, 2, 14},       {Shape::line, 2, 14, 15, 14},
                             {Shape::dot, 5, 3, 1.4F, 0},      {Shape::dot, 7.5F, 7.5F, 1.4F, 0},
                             {Shape::dot, 13, 10.5F, 1.4F, 0}, {Shape::ring, 12, 4.5F, 1.2F, 0}};
@@ -117,6 +123,7 @@ constexpr PanelEntry kPanels[] = {
     {"idle", "Idle & Path", "Answers", kIdle, shift(model::Key::digit_2), make_idle_panel},
     {"advice", "Advice", "Answers", kAdvice, shift(model::Key::digit_3), make_advice_panel},
     {"compare", "Compare", "Questions", kCompare, shift(model::Key::digit_4), make_compare_panel},
+    {"training", "Training", "Questions", kTraining, shift(model::Key::digit_0), make_training_panel},
     {"query", "Query", "Questions", kQuery, shift(model::Key::digit_5), make_query_panel},
     {"plan", "Plan", "Questions", kPlan, shift(model::Key::digit_6), make_plan_panel},
 };

@@ -255,6 +255,39 @@ TEST_F(ViewScripts, TwoWrapConfigurationsAreCompared) {
     EXPECT_EQ(outcome.status, 0) << outcome.err;
 }
 
+// Of three open runs, the third made for this test.
+TEST_F(ViewScripts, MetricsAtTheCursorAreThoseOfSql) {
+    const std::string third = folder_ / "third.sqlite";
+    const auto sql = [](const std::string& path, const std::string& query) {
+        return text(ask({"query", path, "SELECT " + query})["rows"][0][0]);
+    };
+    const int samples = std::stoi(sql(kLinear, "min(sample) FROM metrics"));  // of each step
+    {
+        traces::store::DatabaseWriter writer({.path = third});
+        viewer::write_mlp_sample({.steps = 3}, writer);
+        for (int step = 1; step <= 3; ++step)
+            writer.add(traces::schema::MetricRow{.step = step,
+                                                 .sample = samples * (step + 1),
+                                                 .time = 1000 * step,
+                                                 .name = writer.intern("learning_rate"),
+                                                 .value = 0.1 / step});
+        writer.finish(0, 0);
+    }
+    Words words = {{"third", third}};
+    const std::string loss = "value FROM metrics WHERE name = 'loss' ORDER BY step ";
+    for (const auto& [name, path] : {std::pair("linear", kLinear), {"root", kRoot}, {"third", third}}) {
+        words[name + std::string(".first")] = sql(path, loss + "LIMIT 1");
+        words[name + std::string(".last")] = sql(path, loss + "DESC LIMIT 1");
+    }
+    words["first"] = sql(kLinear, "min(step) FROM metrics");
+    words["last"] = sql(kLinear, "max(step) FROM metrics");
+    words["linear.mean"] = sql(kLinear, "avg(value) FROM metrics WHERE name = 'loss'");
+    words["root.peak"] = sql(kRoot, "value FROM metrics WHERE name = 'peak_bytes' ORDER BY step LIMIT 1");
+    const Outcome outcome = run("training.script", words);
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    EXPECT_GT(read_png(folder_ / "training.png").colors(), 20U);
+}
+
 TEST_F(ViewScripts, AQuerysRowLeadsToTheTimeline) {
     const json longest =
         ask({"query", kLinear, "SELECT name FROM kernels ORDER BY duration_ns DESC LIMIT 1"});

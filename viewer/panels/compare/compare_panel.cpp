@@ -131,12 +131,6 @@ class ComparePanel final : public model::Panel {
         const std::vector<model::TracePtr> ready = session.ready();
         if (ready.size() < 2) return;
         const float font = ImGui::GetFontSize();
-        const auto title = [&](const model::TracePtr& trace, std::size_t entry) {
-            const auto at = std::find(runs.traces.begin(), runs.traces.end(), trace);
-            return at == runs.traces.end()
-                       ? session.open[entry].name
-                       : runs.heads[static_cast<std::size_t>(at - runs.traces.begin())].name;
-        };
         ImGui::AlignTextToFramePadding();
         ImGui::TextDisabled("Against");
         ImGui::SameLine();
@@ -147,7 +141,6 @@ class ComparePanel final : public model::Panel {
         const bool open =
             ImGui::BeginCombo("##base", draw::fit_text(base, width_of_base - font * 2.5F).c_str());
         draw::items::mark("compare.base", base);
-        const float right = ImGui::GetWindowPos().x + ImGui::GetWindowContentRegionMax().x;
         std::size_t number = 0;
         if (open) {
             for (std::size_t i = 0; i < session.open.size(); ++i) {
@@ -156,27 +149,14 @@ class ComparePanel final : public model::Panel {
                 ImGui::PushID(static_cast<int>(i));
                 const bool chosen = !runs.traces.empty() && runs.traces.front() == trace;
                 draw::swatch(theme::run_color(session.open[i].color));
-                if (ImGui::Selectable(title(trace, i).c_str(), chosen)) choice_.set_base(trace);
+                if (ImGui::Selectable(title_of_entry(session, runs, i).c_str(), chosen))
+                    choice_.set_base(trace);
                 draw::items::mark(fmt::format("compare.base.{}", ++number), session.open[i].name);
                 ImGui::PopID();
             }
             ImGui::EndCombo();
         }
-        number = 0;
-        for (std::size_t i = 0; i < session.open.size(); ++i) {
-            const model::TracePtr& trace = session.open[i].trace;
-            if (trace == nullptr) continue;
-            const std::string label = draw::shorten_middle(title(trace, i), 44);
-            const float width = ImGui::CalcTextSize(label.c_str()).x + font * 3.2F;
-            if (ImGui::GetItemRectMax().x + font + width < right) ImGui::SameLine(0, font);
-            ImGui::PushID(static_cast<int>(i));
-            bool on = choice_.shown(trace);
-            ImGui::PushStyleColor(ImGuiCol_CheckMark, theme::run_color(session.open[i].color));
-            if (ImGui::Checkbox(label.c_str(), &on)) choice_.show(trace, on);
-            ImGui::PopStyleColor();
-            draw::items::mark(fmt::format("compare.run.{}", ++number), on ? "shown" : "hidden");
-            ImGui::PopID();
-        }
+        draw_run_checks(session, choice_, runs, "compare.run", true);
     }
 
     static void draw_limits(const model::Session& session, const ComparedRuns& runs) {

@@ -6,6 +6,7 @@
 #include <fmt/core.h>
 #include <imgui.h>
 
+#include "viewer/draw/format.h"
 #include "viewer/draw/items.h"
 #include "viewer/draw/text.h"
 #include "viewer/theme/theme.h"
@@ -95,6 +96,34 @@ void draw_run_legend(const ComparedRuns& runs) {
     for (std::size_t r = 0; r < runs.heads.size(); ++r)
         entries.push_back({fmt::format("{}  {}", r + 1, runs.heads[r].name), runs.heads[r].color});
     legend(entries);
+}
+
+std::string title_of_entry(const model::Session& session, const ComparedRuns& runs, std::size_t entry) {
+    const auto at = std::find(runs.entries.begin(), runs.entries.end(), entry);
+    return at == runs.entries.end() ? session.open[entry].name
+                                    : runs.heads[static_cast<std::size_t>(at - runs.entries.begin())].name;
+}
+
+void draw_run_checks(const model::Session& session, RunChoice& choice, const ComparedRuns& runs,
+                     std::string_view item, bool beside) {
+    const float font = ImGui::GetFontSize();
+    std::size_t number = 0;
+    for (std::size_t i = 0; i < session.open.size(); ++i) {
+        const model::TracePtr& trace = session.open[i].trace;
+        if (trace == nullptr) continue;
+        const std::string label = draw::shorten_middle(title_of_entry(session, runs, i), 44);
+        const float width = ImGui::CalcTextSize(label.c_str()).x + font * 3.2F;
+        const float right = ImGui::GetWindowPos().x + ImGui::GetWindowContentRegionMax().x;
+        if ((beside || number > 0) && ImGui::GetItemRectMax().x + font + width < right)
+            ImGui::SameLine(0, font);
+        ImGui::PushID(static_cast<int>(i));
+        bool on = choice.shown(trace);
+        ImGui::PushStyleColor(ImGuiCol_CheckMark, theme::run_color(session.open[i].color));
+        if (ImGui::Checkbox(label.c_str(), &on)) choice.show(trace, on);
+        ImGui::PopStyleColor();
+        draw::items::mark(fmt::format("{}.{}", item, ++number), on ? "shown" : "hidden");
+        ImGui::PopID();
+    }
 }
 
 bool choice_button(const char* label, bool chosen, const std::string& item) {

@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "traces/analysis/compare/compare_parts.h"
@@ -53,6 +54,13 @@ std::shared_ptr<const traces::analysis::PartsComparison> parts_of(model::Session
 
 // The run's colour, its number and its name, in as many lines as the width requires.
 void draw_run_legend(const ComparedRuns& runs);
+
+// What a run is called: what distinguishes it from the others or, if it is hidden, its file's name.
+std::string title_of_entry(const model::Session& session, const ComparedRuns& runs, std::size_t entry);
+// A box for each open run that shows or hides it, in its colour; `beside`: the last item is on the same line.
+// For scripts: "<item>.<n>", n from 1 in the order of the open files.
+void draw_run_checks(const model::Session& session, RunChoice& choice, const ComparedRuns& runs,
+                     std::string_view item, bool beside);
 
 // One of several alternative views: highlighted if it is chosen. True: it was clicked. `item`: for scripts.
 bool choice_button(const char* label, bool chosen, const std::string& item);

@@ -143,6 +143,10 @@ void QueryPlot::draw(const std::shared_ptr<const QueryTable>& table, const std::
     axes.y_high = std::max(range_.y_high, range_.y_low < 0 ? 0 : 1e-12) * fy;
     axes.x_unit = axis_unit_of(unit_of(*table, x_));
     axes.y_unit = axis_unit_of(unit_of(*table, y_));
+    if (axes.y_unit == draw::AxisUnit::count &&
+        !std::all_of(points_.begin(), points_.end(),
+                     [](const PlotPoint& p) { return p.y == std::round(p.y); }))
+        axes.y_unit = draw::AxisUnit::number;
     draw::Chart chart = begin_chart("query.plot", {size.x, std::max(ImGui::GetFontSize() * 5, left)}, axes);
     draw::items::mark("query.plot", fmt::format("{} points", points_.size()));
     // From here on x and y are in the columns' own units.
@@ -183,14 +187,7 @@ void QueryPlot::paint(const draw::Chart& chart) const {
                                           {at(c) + step / 2, y(c.lowest) + 1}, draw::faded(color, 0.7F));
             return;
         case Look::line:
-            for (std::size_t i = 0; i < folded_.size(); ++i) {
-                const PlotColumn& c = folded_[i];
-                if (c.highest > c.lowest)
-                    chart.draw->AddLine({at(c), y(c.highest)}, {at(c), y(c.lowest)}, color, 1.5F);
-                if (i > 0)
-                    chart.draw->AddLine({at(folded_[i - 1]), y(folded_[i - 1].last)}, {at(c), y(c.first)},
-                                        color, 1.5F);
-            }
+            folded_line(chart, folded_, seen_columns_, color, 1.5F);
             return;
         case Look::bars: {
             // From zero up or down, so that even the smallest value is visible.

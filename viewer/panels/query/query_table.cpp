@@ -9,7 +9,6 @@
 
 #include <fmt/core.h>
 
-#include "traces/schema/sort_rows.h"
 #include "traces/schema/text.h"
 #include "viewer/draw/format.h"
 
@@ -27,13 +26,6 @@ constexpr std::array kEndings = {
     UnitEnding{"_bytes", "bytes"}, UnitEnding{"bytes", "bytes"}, UnitEnding{"_mb", "MiB"},
     UnitEnding{"_gbps", "GB/s"},   UnitEnding{"_mib", "MiB"},
 };
-
-std::string unit_of(std::string_view column) {
-    const std::string name = traces::schema::lower_case(column);
-    for (const UnitEnding& e : kEndings)
-        if (name.ends_with(e.ending)) return std::string(e.unit);
-    return {};
-}
 
 bool exact_number(const QueryValue& value) {
     if (std::holds_alternative<double>(value)) return true;
@@ -125,7 +117,7 @@ QueryTable::QueryTable(std::shared_ptr<const traces::store::QueryResult> result)
         column.id = distinct(result_->columns[c], used);
         column.title = result_->columns[c];
         column.kind = number[c] ? tables::TableColumn::Kind::number : tables::TableColumn::Kind::text;
-        if (number[c]) column.unit = unit_of(column.title);
+        if (number[c]) column.unit = unit_of_name(column.title);
         column.width = width_of(*result_, c, number[c]);
         column.priority = 1000 - static_cast<int>(c);  // the columns keep the query's order
         columns_.push_back(std::move(column));
@@ -320,24 +312,11 @@ PlotRange plot_range(std::span<const PlotPoint> points) {
     return range;
 }
 
-std::vector<PlotColumn> fold_plot(std::span<const PlotPoint> points, const PlotRange& range, int columns) {
-    std::vector<PlotPoint> sorted(points.begin(), points.end());
-    traces::schema::sort_rows(sorted, [](const auto& a, const auto& b) { return a.x < b.x; });
-    std::vector<PlotColumn> folded;
-    const double width = range.x_high - range.x_low;
-    for (const PlotPoint& point : sorted) {
-        const double share = width > 0 ? (point.x - range.x_low) / width : 0;
-        const int at = std::clamp(static_cast<int>(share * columns), 0, std::max(0, columns - 1));
-        if (folded.empty() || folded.back().column != at) {
-            folded.push_back({at, point.y, point.y, point.y, point.y});
-            continue;
-        }
-        PlotColumn& column = folded.back();
-        column.lowest = std::min(column.lowest, point.y);
-        column.highest = std::max(column.highest, point.y);
-        column.last = point.y;
-    }
-    return folded;
+std::string unit_of_name(std::string_view column) {
+    const std::string name = traces::schema::lower_case(column);
+    for (const UnitEnding& e : kEndings)
+        if (name.ends_with(e.ending)) return std::string(e.unit);
+    return {};
 }
 
 draw::AxisUnit axis_unit_of(const std::string& unit) {

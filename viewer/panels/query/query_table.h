@@ -7,12 +7,14 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "traces/store/columns/trace.h"
 #include "traces/store/sqlite/query.h"
 #include "viewer/draw/axis.h"
+#include "viewer/draw/plot.h"
 #include "viewer/model/result_rows.h"
 #include "viewer/tables/table_model.h"
 
@@ -65,9 +67,9 @@ std::int64_t host_range_at(const traces::store::Trace& trace, const RowPlace& pl
 
 // --- the plot --------------------------------------------------------------------------------------------
 
-struct PlotPoint {
-    double x = 0, y = 0;
-};
+using draw::PlotColumn;
+using draw::PlotPoint;
+using draw::PlotRange;
 // The points of the rows in `order` where both columns have a number; column -1: the row's index in the
 // order.
 std::vector<PlotPoint> plot_points(const QueryTable& table, std::span<const std::uint32_t> order, int x,
@@ -83,20 +85,11 @@ PlotAxes choose_axes(const QueryTable& table);
 // The smallest distance between two different x, of which each bar takes most; 1 if there are none.
 double bar_distance(std::span<const PlotPoint> points);
 
-struct PlotRange {
-    double x_low = 0, x_high = 1, y_low = 0, y_high = 1;
-};
 // Includes zero, with a small margin around the lowest and the highest value.
 PlotRange plot_range(std::span<const PlotPoint> points);
 
-// One pixel column of a plot: the extremes of its points.
-struct PlotColumn {
-    int column = 0;
-    double lowest = 0, highest = 0, first = 0, last = 0;  // y; first and last by x
-};
-// Folds points in any order into at most `columns` columns over the range; empty ones are omitted.
-std::vector<PlotColumn> fold_plot(std::span<const PlotPoint> points, const PlotRange& range, int columns);
-
+// The unit that the ending of a column's name gives, "" none: start_ns, bytes, percent.
+std::string unit_of_name(std::string_view column);
 draw::AxisUnit axis_unit_of(const std::string& column_unit);  // of TableColumn::unit
 double axis_factor_of(const std::string& column_unit);        // to the axis's base unit (ns, bytes)
 

@@ -1,0 +1,270 @@
+// See training_rows.h.
+#include "viewer/panels/training/training_rows.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <numeric>
+#include <utility>
+
+#include <fmt/core.h>
+
+#include "traces/store/columns/trace.h"
+#include "viewer/draw/format.h"
+#include "viewer/panels/query/query_table.h"
+
+namespace shardscope::viewer::panels {
+namespace {
+
+using traces::analysis::MetricCurve;
+using traces::analysis::MetricPoint;
+
+constexpr std::string_view kPerSecond = "_per_second";
+
+std::string titled(std::string_view name) {
+    std::string title = draw::spaced(name);
+    if (!title.empty() && title[0] >= 'a' && title[0] <= 'z') title[0] = static_cast<char>(title[0] - 32);
+    return title;
+}
+
+std::optional<double> x_of(const MetricPoint& point, Over over, std::int64_t zero) {
+    switch (over) {
+        case Over::steps:
+            return point.step >= 0 ? std::optional(static_cast<double>(point.step)) : std::nullopt;
+        case Over::samples:
+            return point.sample >= 0 ? std::optional(static_cast<double>(point.sample)) : std::nullopt;
+        case Over::time:
+            break;
+    }
+    return static_cast<double>(point.time) - static_cast<double>(zero);
+}
+
+// The job's curve of each metric or, if only ranks report it, the wanted rank's or the lowest one's.
+std::map<std::string_view, const MetricCurve*> curves_of(const RunMetrics& run) {
+    std::map<std::string_view, const MetricCurve*> curves;
+    for (const MetricCurve& curve : run.report->curves) {  // by name, then rank
+        const MetricCurve*& kept = curves[curve.name];
+        if (kept == nullptr || (kept->rank >= 0 && curve.rank == run.rank)) kept = &curve;
+    }
+    return curves;
+}
+
+RunCurve placed(const MetricCurve& metric, const RunMetrics& run, Over over, std::int64_t zero,
+                const Smoothing& smoothing) {
+    RunCurve curve{.rank = metric.rank, .metric = &metric};
+    for (std::size_t i = 0; i < metric.points.size(); ++i) {
+        if (x_of(metric.points[i], over, zero)) curve.points.push_back(i);
+    }
+    const auto x = [&](std::size_t i) { return *x_of(metric.points[i], over, zero); };
+    std::stable_sort(curve.points.begin(), curve.points.end(),
+                     [&](std::size_t a, std::size_t b) { return x(a) < x(b); });
+    for (const std::size_t i : curve.points) {
+        curve.x.push_back(x(i));
+        curve.y.push_back(metric.points[i].value);
+        if (metric.points[i].step < run.steps.first || metric.points[i].step > run.steps.last) continue;
+        if (!curve.profile_from) curve.profile_from = curve.x.back();
+        curve.profile_to = curve.x.back();
+    }
+    if (smoothing.how != Smooth::none) curve.smooth = smoothed(curve.y, smoothing);
+    return curve;
+}
+
+double mapped(double y, bool log) {
+    return log ? std::log10(y) : y;
+}
+
+}  // namespace
+
+MetricLook look_of(std::string_view metric) {
+    MetricLook look{.title = titled(metric), .unit = {}};
+    if (metric == "allocated_bytes") look.title = "Allocated memory";
+    if (metric == "peak_bytes") look.title = "Peak of allocated memory";
+    if (metric.ends_with(kPerSecond)) {
+        look.unit = draw::spaced(metric.substr(0, metric.size() - kPerSecond.size())) + "/s";
+        look.from_zero = true;
+        return look;
+    }
+    look.unit = unit_of_name(metric);
+    look.axis = axis_unit_of(look.unit);
+    look.factor = axis_factor_of(look.unit);
+    look.from_zero = !look.unit.empty();
+    if (look.axis == draw::AxisUnit::count) look.axis = draw::AxisUnit::number;
+    return look;
+}
+
+std::string value_text(const MetricLook& look, double value) {
+    if (std::isnan(value)) return "not a number";
+    const double base = value * look.factor;
+    // What an integer cannot hold is written as a number of its unit.
+    const bool fits = std::abs(base) < 9e18;
+    if (look.axis == draw::AxisUnit::bytes && fits) return draw::format_size(std::llround(base));
+    if (look.axis == draw::AxisUnit::nanoseconds && fits) return draw::format_duration(base);
+    if (look.axis == draw::AxisUnit::percent && fits) return draw::format_percent(base);
+    std::string text = std::abs(value) >= 1e4 && std::abs(value) < 1e15
+                           ? draw::format_count(std::llround(value))
+                           : fmt::format("{:.6g}", value);
+    return look.unit.empty() ? text : text + " " + look.unit;
+}
+
+std::string place_text(Over over, double x) {
+    if (over == Over::time) return draw::format_duration(x);
+    const std::string number = draw::format_count(std::llround(x));
+    return over == Over::steps ? "step " + number : number + " samples";
+}
+
+std::vector<double> smoothed(std::span<const double> values, const Smoothing& smoothing) {
+    std::vector<double> smooth;
+    smooth.reserve(values.size());
+    if (smoothing.how == Smooth::exponential) {
+        double sum = 0, weights = 0;  // both decay by the weight from value to value
+        for (const double value : values) {
+            if (std::isfinite(value)) {
+                sum = smoothing.weight * sum + (1 - smoothing.weight) * value;
+                weights = smoothing.weight * weights + (1 - smoothing.weight);
+            }
+            smooth.push_back(weights > 0 ? sum / weights : value);
+        }
+        return smooth;
+    }
+    const auto window =
+        static_cast<std::size_t>(smoothing.how == Smooth::mean ? std::max(1, smoothing.window) : 1);
+    std::vector<double> kept;  // the finite values so far, of which the last `window` count
+    for (const double value : values) {
+        if (std::isfinite(value)) kept.push_back(value);
+        const std::size_t count = std::min(window, kept.size());
+        smooth.push_back(
+            count == 0 ? value
+                       : std::accumulate(kept.end() - static_cast<std::ptrdiff_t>(count), kept.end(), 0.0) /
+                             static_cast<double>(count));
+    }
+    return smooth;
+}
+
+std::optional<std::size_t> RunCurve::nearest(double at, double slack) const {
+    if (x.empty() || at < x.front() - slack || at > x.back() + slack) return {};
+    const auto after = std::lower_bound(x.begin(), x.end(), at);
+    if (after == x.begin()) return 0;
+    const auto i = static_cast<std::size_t>(after - x.begin());
+    return after == x.end() || at - x[i - 1] <= x[i] - at ? i - 1 : i;
+}
+
+std::optional<std::size_t> RunCurve::of_step(std::int64_t step) const {
+    for (std::size_t i = 0; i < points.size(); ++i) {
+        if (point(i).step == step) return i;
+    }
+    return {};
+}
+
+StepsOfRun steps_of_run(const traces::store::Trace& trace) {
+    StepsOfRun steps;
+    for (const traces::store::Step& step : trace.steps) {
+        steps.first = steps.last < steps.first ? step.number : std::min(steps.first, step.number);
+        steps.last = std::max(steps.last, step.number);
+        steps.start = std::min(steps.start, step.start);
+    }
+    return steps;
+}
+
+std::int64_t RunMetrics::zero() const {
+    std::int64_t first = steps.start;
+    for (const MetricCurve& curve : report->curves) {
+        for (const MetricPoint& point : curve.points) first = std::min(first, point.time);
+    }
+    return first;
+}
+
+std::vector<MetricChart> metric_charts(std::span<const RunMetrics> runs, Over over,
+                                       const Smoothing& smoothing) {
+    std::vector<MetricChart> charts;
+    std::map<std::string, std::size_t, std::less<>> at;  // by metric
+    for (std::size_t r = 0; r < runs.size(); ++r) {
+        const std::int64_t zero = over == Over::time ? runs[r].zero() : 0;
+        for (const auto& [name, metric] : curves_of(runs[r])) {
+            const auto [found, is_new] = at.emplace(name, charts.size());
+            if (is_new) charts.push_back({.metric = std::string(name), .curves = {}});
+            MetricChart& chart = charts[found->second];
+            RunCurve curve = placed(*metric, runs[r], over, zero, smoothing);
+            curve.run = r;
+            if (curve.x.empty()) {
+                ++chart.placeless;
+            } else {
+                chart.curves.push_back(std::move(curve));
+            }
+        }
+    }
+    const auto order = [](const MetricChart& chart) {
+        return std::pair(chart.metric == "loss"              ? 0
+                         : chart.metric == "validation_loss" ? 1
+                                                             : 2,
+                         std::string_view(chart.metric));
+    };
+    std::sort(charts.begin(), charts.end(),
+              [&](const MetricChart& a, const MetricChart& b) { return order(a) < order(b); });
+    return charts;
+}
+
+XRange whole_range(std::span<const MetricChart> charts) {
+    XRange range;
+    bool any = false;
+    for (const MetricChart& chart : charts) {
+        for (const RunCurve& curve : chart.curves) {
+            range.low = any ? std::min(range.low, curve.x.front()) : curve.x.front();
+            range.high = any ? std::max(range.high, curve.x.back()) : curve.x.back();
+            any = true;
+        }
+    }
+    if (range.high <= range.low) range = {range.low - 0.5, range.low + 0.5};
+    return range;
+}
+
+bool y_range(const MetricChart& chart, const MetricLook& look, XRange x, bool log, draw::PlotRange& range) {
+    double low = std::numeric_limits<double>::infinity(), high = -low;
+    for (const RunCurve& curve : chart.curves) {
+        for (std::size_t i = 0; i < curve.x.size(); ++i) {
+            const double y = curve.y[i];
+            if (curve.x[i] < x.low || curve.x[i] > x.high || !std::isfinite(y) || (log && y <= 0)) continue;
+            low = std::min(low, y);
+            high = std::max(high, y);
+        }
+    }
+    range = {x.low, x.high, 0, 1};
+    if (low > high) return false;
+    if (log) {
+        const double margin = std::max(std::pow(high / low, 0.05), 1.02);
+        range.y_low = low / margin;
+        range.y_high = high * margin;
+        return true;
+    }
+    double margin = (high - low) * 0.06;
+    if (!(margin > 0)) margin = high != 0 ? std::abs(high) * 0.06 : 1;
+    range.y_low = look.from_zero && low >= 0 ? 0 : low - margin;
+    range.y_high = look.from_zero && high <= 0 ? 0 : high + margin;
+    if (range.y_high <= range.y_low) range.y_high = range.y_low + 1;
+    return true;
+}
+
+std::vector<draw::PlotColumn> fold_curve_of(const RunCurve& curve, std::span<const double> values,
+                                            const draw::PlotRange& range, bool log, int columns) {
+    std::vector<draw::PlotPoint> inside;
+    std::optional<draw::PlotPoint> before;
+    const auto between = [](const draw::PlotPoint& a, const draw::PlotPoint& b, double x) {
+        return draw::PlotPoint{x, a.y + (b.y - a.y) * (x - a.x) / (b.x - a.x)};
+    };
+    for (std::size_t i = 0; i < curve.x.size(); ++i) {
+        if (!std::isfinite(values[i]) || (log && values[i] <= 0)) continue;
+        const draw::PlotPoint point{curve.x[i], mapped(values[i], log)};
+        const auto cross = [&](double edge) {
+            if (before && before->x < edge && point.x > edge) inside.push_back(between(*before, point, edge));
+        };
+        cross(range.x_low);
+        if (point.x > range.x_high) {
+            cross(range.x_high);
+            break;
+        }
+        if (point.x >= range.x_low) inside.push_back(point);
+        before = point;
+    }
+    return draw::fold_plot(inside, range, columns);
+}
+
+}  // namespace shardscope::viewer::panels
