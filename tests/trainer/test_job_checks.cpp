@@ -48,6 +48,7 @@ TEST(JobChecks, NameTheKeyAndWhatToDo) {
         {"[optimizer]\nnesterov = true", "job.toml:2: optimizer.nesterov: ", "momentum above 0"},
         {"[optimizer]\nschedule = 'step'", "job.toml:2: optimizer.schedule: ", "optimizer.milestones"},
         {"[optimizer]\nmilestones = [3]", "job.toml:2: optimizer.milestones: ", "schedule \"step\""},
+        {"[optimizer]\npower = 1", "job.toml:2: optimizer.power: ", "schedule \"polynomial\""},
         {"[optimizer]\nwarmup = 'constant'", "job.toml:2: optimizer.warmup: ", "lr_scaling"},
         {"[optimizer]\nlr_batch = 256", "job.toml:2: optimizer.lr_batch: ", "lr_scaling"},
         {"[checkpoint]\nevery = 5", "job.toml:2: checkpoint.every: ", "nowhere to save"},

@@ -1,6 +1,7 @@
 // The learning rate of each step, compared with the arithmetic of its definition.
 #include <cmath>
 
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include "trainer/job/learning_rate.h"
@@ -104,6 +105,19 @@ TEST(LearningRate, FollowsHalfACosine) {
     EXPECT_GT(learning_rate(optimizer, 1, 8, 7), 0.0);
 }
 
+TEST(LearningRate, FollowsAPolynomial) {
+    OptimizerSection optimizer = base(8);
+    optimizer.schedule = LrSchedule::polynomial;
+    EXPECT_EQ(learning_rate(optimizer, 1, 8, 0), 8.0);
+    EXPECT_EQ(learning_rate(optimizer, 1, 8, 4), 2.0);    // 8 (1 - 4/8)^2
+    EXPECT_EQ(learning_rate(optimizer, 1, 8, 7), 0.125);  // 8 (1/8)^2
+    optimizer.power = 1;
+    optimizer.warmup_steps = 4;
+    EXPECT_EQ(learning_rate(optimizer, 1, 8, 4), 8.0);
+    EXPECT_EQ(learning_rate(optimizer, 1, 8, 5), 6.0);  // a straight line to 0 at step 8
+    EXPECT_EQ(learning_rate(optimizer, 1, 8, 7), 2.0);
+}
+
 TEST(LearningRate, TheCosineBeginsAfterTheWarmUp) {
     OptimizerSection optimizer = base(1);
     optimizer.schedule = LrSchedule::cosine;
@@ -114,6 +128,38 @@ TEST(LearningRate, TheCosineBeginsAfterTheWarmUp) {
     EXPECT_NEAR(learning_rate(optimizer, 3, 6, 4), 1.5, 1e-15);  // 2 of the 4 remaining steps
     optimizer.warmup_steps = 10;                                 // longer than the run: no cosine at all
     EXPECT_NEAR(learning_rate(optimizer, 3, 6, 5), 2.0, 1e-15);  // 1 + 2 * 5 / 10
+}
+
+// The table of the IGARSS 2021 tutorial on ResNet-50 with many GPUs: 0.1 k n / 256 with k GPUs and n samples
+// of each, from the same three lines of a job; 5 epochs of warm-up, then a tenth at epochs 30, 60 and 80
+// (Goyal et al., section 5.1).
+struct PublishedRate {
+    int gpus = 0, batch = 0;
+    double rate = 0;
+};
+
+TEST(LearningRate, ThePublishedRatesComeFromOneKey) {
+    constexpr std::int64_t kSamples = 262144, kEpochs = 90;
+    for (const PublishedRate& row : {PublishedRate{8, 64, 0.2}, PublishedRate{128, 64, 3.2},
+                                     PublishedRate{128, 128, 6.4}, PublishedRate{128, 256, 12.8}}) {
+        const std::int64_t epoch = kSamples / (row.gpus * row.batch);
+        const Job job = parse_job(
+            fmt::format("[run]\nranks = {}\nsteps = {}\ndevice = 'sim'\n[data]\nbatch = {}\n"
+                        "[optimizer]\ntype = 'lars'\nlr = 0.1\nlr_batch = 256\nlr_scaling = 'linear'\n"
+                        "warmup_steps = {}\nschedule = 'step'\nmilestones = [{}, {}, {}]\n",
+                        row.gpus, kEpochs * epoch, row.batch, 5 * epoch, 30 * epoch, 60 * epoch, 80 * epoch),
+            "job.toml");
+        const double factor = batch_factor(job);
+        EXPECT_DOUBLE_EQ(scaled_learning_rate(job.optimizer, factor), row.rate);
+        for (std::int64_t step = 0; step < kEpochs * epoch; ++step) {
+            const std::int64_t at = step / epoch;
+            const double warm = 0.1 + (row.rate - 0.1) * static_cast<double>(step) / (5.0 * epoch);
+            const double later = row.rate * (at < 30 ? 1 : at < 60 ? 0.1 : at < 80 ? 0.01 : 0.001);
+            ASSERT_NEAR(learning_rate(job.optimizer, factor, job.run.steps, step) / (at < 5 ? warm : later),
+                        1, 1e-14)
+                << row.gpus << " GPUs, step " << step;
+        }
+    }
 }
 
 }  // namespace TEST_FILE

@@ -354,6 +354,10 @@ void Checks::optimizer() {
         refuse("optimizer.milestones", "optimizer.schedule",
                "only the schedule \"step\" has milestones; set optimizer.schedule to it");
     }
+    if (optimizer.power != OptimizerSection().power && optimizer.schedule != LrSchedule::polynomial) {
+        refuse("optimizer.power", "optimizer.schedule",
+               "only the schedule \"polynomial\" has a power; set optimizer.schedule to it, or omit the key");
+    }
 }
 
 void Checks::rest() const {

@@ -54,7 +54,7 @@ enum class Reshard : std::uint8_t { automatic, yes, no };
 enum class Precision : std::uint8_t { fp32, bf16 };
 enum class LrScaling : std::uint8_t { none, linear, sqrt };
 enum class Warmup : std::uint8_t { gradual, constant };
-enum class LrSchedule : std::uint8_t { constant, step, cosine };
+enum class LrSchedule : std::uint8_t { constant, step, cosine, polynomial };
 enum class CheckpointFormat : std::uint8_t { sharded, full };
 
 // Some modules of a model: "none", "module:NAME[,NAME]" (by class), "path:PATTERN[,PATTERN]" (by path; * and
@@ -258,6 +258,7 @@ struct OptimizerSection {
     LrSchedule schedule = LrSchedule::constant;
     std::vector<std::int64_t> milestones;  // steps where schedule `step` multiplies the rate by gamma
     double gamma = 0.1;
+    double power = 2;  // of the polynomial
 };
 
 struct SimSection {

@@ -409,10 +409,12 @@ std::vector<Key> make_keys() {
             "warmup", &OptimizerSection::warmup, {"gradual", "constant"},
             "for warmup_steps, rise evenly from the unscaled rate (from 0 without lr_scaling), or stay at "
             "it"),
-        optimizer.choice("schedule", &OptimizerSection::schedule, {"constant", "step", "cosine"},
+        optimizer.choice("schedule", &OptimizerSection::schedule, {"constant", "step", "cosine", "polynomial"},
                          "after the warm-up"),
         milestones_key(optimizer),
         optimizer.number("gamma", &OptimizerSection::gamma, 1e-9, 1, "step: factor at each milestone"),
+        optimizer.number("power", &OptimizerSection::power, 0.1, 100,
+                         "polynomial: power of the share of the steps that is left; 1: a straight line"),
 
         own_path(
             checkpoint.text("save", &CheckpointSection::save, "folder to save checkpoints in; empty: none")),

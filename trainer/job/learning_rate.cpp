@@ -47,6 +47,10 @@ double learning_rate(const OptimizerSection& optimizer, double factor, std::int6
             const double part = static_cast<double>(step - warmup) / static_cast<double>(steps - warmup);
             return full * (1 + std::cos(std::numbers::pi * part)) / 2;
         }
+        case LrSchedule::polynomial: {
+            const double part = static_cast<double>(step - warmup) / static_cast<double>(steps - warmup);
+            return full * std::pow(1 - part, optimizer.power);
+        }
     }
     return full;
 }

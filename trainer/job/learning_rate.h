@@ -26,6 +26,8 @@ double scaled_learning_rate(const OptimizerSection& optimizer, double factor);
 //              step: S * gamma^(milestones <= step)
 //              cosine: S * (1 + cos(pi * (step - w) / (steps - w))) / 2, which would be 0 at step `steps`
 //              (Loshchilov and Hutter, "SGDR", arXiv:1608.03983, equation 5, without restarts)
+//              polynomial: S * (1 - (step - w) / (steps - w))^power, which would be 0 at step `steps` (You et
+//              al., "Large Batch Training of Convolutional Networks", arXiv:1708.03888: power 2)
 // 0 <= step < steps.
 double learning_rate(const OptimizerSection& optimizer, double factor, std::int64_t steps, std::int64_t step);
 

@@ -53,7 +53,7 @@ TEST(CommandLine, HelpListsEveryKeyInItsSection) {
         {"memory", {"activation_checkpointing", "gemm_workspace_bytes"}},
         {"optimizer",
          {"type", "lr", "momentum", "nesterov", "betas", "eps", "weight_decay", "trust_coefficient",
-          "lr_scaling", "lr_batch", "warmup_steps", "warmup", "schedule", "milestones", "gamma"}},
+          "lr_scaling", "lr_batch", "warmup_steps", "warmup", "schedule", "milestones", "gamma", "power"}},
         {"checkpoint", {"save", "load", "every", "format"}}};
     const Outcome help = train({"--help"});
     EXPECT_EQ(help.status, 0);
