@@ -418,4 +418,15 @@ inline void lamb(Vector& param, const Vector& grad, Vector& m, Vector& v, int st
     for (std::size_t i = 0; i < param.size(); ++i) param[i] -= o.lr * ratio * update[i];
 }
 
+inline void novograd(Vector& param, const Vector& grad, Vector& m, double& moment, int step,
+                     const AdamOptions& o) {
+    const double square = norm(grad) * norm(grad);
+    moment = step == 1 ? square : o.beta2 * moment + (1.0 - o.beta2) * square;
+    for (std::size_t i = 0; i < param.size(); ++i) {
+        const double normalized = grad[i] / (std::sqrt(moment) + o.eps);
+        m[i] = o.beta1 * m[i] + (normalized + o.weight_decay * param[i]);
+        param[i] -= o.lr * m[i];
+    }
+}
+
 }  // namespace shardscope::trainer::reference

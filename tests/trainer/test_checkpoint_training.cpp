@@ -318,6 +318,42 @@ TEST_F(GoingOn, AnotherContextGroupLoadsWhatOneHasSaved) {
     }
 }
 
+// NovoGrad's second moment is one number of a parameter, whoever has a part of that.
+TEST_F(GoingOn, AnyMeshLoadsTheMomentsOfNovoGrad) {
+    const auto on = [&](int ranks, job::ParallelMode mode, const Change& change = {}) {
+        job::Job job = on_text(small_gpt(ranks));
+        job.optimizer.type = job::OptimizerType::novograd;
+        job.model.tied_embeddings = true;
+        job.parallel.mode = mode;
+        if (change) change(job);
+        job.data.batch = 8 / job.data_ranks() / job.train.accumulation;
+        return job;
+    };
+    const std::vector<job::Job> meshes = {
+        on(1, job::ParallelMode::none),
+        on(4, job::ParallelMode::fsdp),
+        on(4, job::ParallelMode::fsdp,
+           [](job::Job& job) {
+               job.parallel.tensor = 2;
+               job.fsdp.layout = job::FsdpLayout::fsdp2;
+           }),
+        on(2, job::ParallelMode::ddp, [](job::Job& job) { job.ddp.shard_optimizer = true; }),
+        on(4, job::ParallelMode::ddp,
+           [](job::Job& job) {
+               job.parallel.pipeline = 2;
+               job.parallel.schedule = "gpipe";
+               job.train.accumulation = 2;
+               job.train.accumulation_sync = false;
+           }),
+    };
+    const std::vector<double> expected = train(meshes[0]);
+    for (std::size_t from = 0; from < meshes.size(); ++from) {
+        for (std::size_t to = 0; to < meshes.size(); ++to)
+            expect_close(train_in_two(meshes[from], meshes[to]), expected,
+                         fmt::format("from {} to {}", from, to));
+    }
+}
+
 // Ranks have all experts, half of them or one; the optimizer's state goes with them.
 TEST_F(GoingOn, AnotherExpertGroupLoadsWhatOneHasSaved) {
     const auto on = [&](int expert, int data, job::ParallelMode mode, job::FsdpLayout layout) {
@@ -354,7 +390,7 @@ TEST_F(GoingOn, HybridShardIsTheSameBitForBit) {
 TEST_F(GoingOn, EveryOptimizerFindsItsState) {
     for (const job::OptimizerType type :
          {job::OptimizerType::sgd, job::OptimizerType::adam, job::OptimizerType::adamw,
-          job::OptimizerType::lars, job::OptimizerType::lamb}) {
+          job::OptimizerType::lars, job::OptimizerType::lamb, job::OptimizerType::novograd}) {
         job::Job job = on_text(small_gpt(2));
         job.optimizer.type = type;
         job.optimizer.momentum = 0.9;

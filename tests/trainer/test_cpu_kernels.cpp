@@ -68,6 +68,7 @@ struct State {
     Floats param = normals(kElements, "param"), grad = normals(kElements, "grad"),
            m = Floats(kElements, 0.0f), v = Floats(kElements, 0.0f);
     Vector norms = Vector(2 * kSegments.size(), NAN);
+    Floats moments = Floats(kSegments.size(), 0.5f);
 };
 
 State piece(const State& whole, int place) {
@@ -119,6 +120,21 @@ void step_lamb(State& s, std::int64_t held, std::int64_t per_rank, const device:
         .arg(s.norms)
         .run(context);
 }
+// At the second step, so that the moments that are there count.
+void step_novograd(State& s, std::int64_t held, std::int64_t per_rank, const device::KernelContext& context) {
+    device::KernelContext second = context;
+    second.step = 1;
+    Call(plan::Kernel::novograd_moments, plan::DType::fp32, {std::ssize(s.moments)}, {0.75})
+        .arg(s.moments)
+        .arg(s.norms)
+        .run(second);
+    Call(plan::Kernel::novograd, plan::DType::fp32, {held, per_rank}, {0.95, 1e-8, 0.1})
+        .arg(s.param)
+        .arg(s.grad)
+        .arg(s.m)
+        .arg(s.moments)
+        .run(second);
+}
 void step_sgd(State& s, std::int64_t held, std::int64_t per_rank, const device::KernelContext& context) {
     Call(plan::Kernel::sgd, plan::DType::fp32, {held, per_rank}, {0.9, 0.1, 1})
         .arg(s.param)
@@ -147,7 +163,8 @@ INSTANTIATE_TEST_SUITE_P(All, ShardedOptimizer,
                                            Optimizer{"adam", nullptr, step_adam<plan::Kernel::adam>},
                                            Optimizer{"adamw", nullptr, step_adam<plan::Kernel::adamw>},
                                            Optimizer{"lars", look_lars, step_lars},
-                                           Optimizer{"lamb", look_lamb, step_lamb}),
+                                           Optimizer{"lamb", look_lamb, step_lamb},
+                                           Optimizer{"novograd", look_lars, step_novograd}),
                          [](const auto& chosen) { return std::string(chosen.param.name); });
 
 TEST_P(ShardedOptimizer, ShardByShardHasTheBitsOfTheWhole) {
@@ -189,6 +206,14 @@ TEST_P(ShardedOptimizer, ChangesOnlyTrainedSegments) {
     if (!look) return;
     EXPECT_EQ(after.norms[2], 0.0) << "frozen";
     EXPECT_EQ(after.norms[0], kernels::sum_of_squares(before.param.data(), 5));
+}
+
+// The mean of the moment and of the gradient's square, which follows the parameter's.
+TEST(NovoGrad, HasAMomentForEachSegment) {
+    State state;
+    state.norms = {9, 4.5, 9, 0, 9, 2.5};
+    step_novograd(state, kElements, 0, at_place(0, kSegments));
+    EXPECT_EQ(state.moments, (Floats{1.5f, 0.375f, 1.0f}));  // 3/4 of 1/2, and 1/4 of 4.5, 0 and 2.5
 }
 
 // The third segment is not adapted: its rate is 1, so LARS equals SGD there.

@@ -162,6 +162,26 @@ TEST_F(CudaOptimizer, Lamb) {
     });
 }
 
+TEST_F(CudaOptimizer, NovoGrad) {
+    for_slots([](const Slot& slot, std::size_t shift, const device::KernelContext& context) {
+        for (const std::int64_t steps_before : {0, 3}) {
+            device::KernelContext at = context;
+            at.step = steps_before;
+            const auto count = static_cast<std::int64_t>(slot.segments.size());
+            const Floats moments(slot.segments.size(), 0.5f);
+            Comparison look(plan::Kernel::novograd_moments, plan::DType::fp32, {count}, {0.98});
+            look.args(moments, norms(slot)).run(at);
+            look.expect_same<float>(0);
+            Comparison step(plan::Kernel::novograd, plan::DType::fp32, {slot.held, slot.per_rank},
+                            {0.95, 1e-8, 0.1});
+            step.args(param(slot), grad(slot), first(slot)).shifted(shift);
+            step.arg(moments).run(at);
+            step.expect_same<float>(0);
+            step.expect_same<float>(2);
+        }
+    });
+}
+
 // --- copies ------------------------------------------------------------------------------------------------
 
 class CudaCopies : public CudaTest {};

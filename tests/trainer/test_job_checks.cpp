@@ -135,7 +135,7 @@ TEST(JobChecks, OfExpertGroups) {
     EXPECT_THAT(of("8", "8", "mode = 'ddp'\n[ddp]\nshard_optimizer = true"),
                 StartsWith("job.toml:7: parallel.expert: a sharded optimizer keeps"));
     EXPECT_THAT(of("8", "8", "[optimizer]\ntype = 'lamb'"),
-                StartsWith("job.toml:9: optimizer.type: lars and lamb need the norm"));
+                StartsWith("job.toml:9: optimizer.type: lars, lamb and novograd need the norm"));
     EXPECT_THAT(error_of("[run]\nranks = 2\n[parallel]\nexpert = 2"),
                 StartsWith("job.toml:4: parallel.expert: there are no experts; set model.experts"));
 }
@@ -274,6 +274,7 @@ TEST(JobChecks, DefaultsFollowOtherKeys) {
     EXPECT_EQ(of("[optimizer]\ntype = 'lamb'").optimizer.eps, 1e-6);
     EXPECT_EQ(of("[optimizer]\ntype = 'lamb'").optimizer.weight_decay, 0.01);
     EXPECT_EQ(of("[optimizer]\ntype = 'lars'").optimizer.momentum, 0.9);
+    EXPECT_EQ(of("[optimizer]\ntype = 'novograd'").optimizer.betas, (std::array{0.95, 0.98}));
     EXPECT_EQ(of("[optimizer]\ntype = 'adam'").optimizer.weight_decay, 0.0);
     EXPECT_FALSE(of("[fsdp]\nlayout = 'fsdp2'").fsdp.limit_all_gathers);
     EXPECT_TRUE(of("[fsdp]\nlayout = 'lean'").fsdp.limit_all_gathers);

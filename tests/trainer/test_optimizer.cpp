@@ -170,5 +170,45 @@ TEST(Lamb, AgreesWithThePlainFormOverSteps) {
     EXPECT_LE(relative_error(v, plain_v), kFloatTolerance);
 }
 
+// |grad| = 5: the first step goes along the gradient by the learning rate, whatever the gradient's size.
+TEST(NovoGrad, FirstStepHasTheLengthOfTheLearningRate) {
+    for (const float scale : {1.0f, 1000.0f}) {
+        Floats param = {0.0f, 0.0f}, m(2, 0.0f);
+        const Floats grad = {3.0f * scale, 4.0f * scale};
+        const float moment = novograd_moment(7.0f, sum_of_squares(grad.data(), 2), 0.98, 1);
+        EXPECT_EQ(moment, 25.0f * scale * scale);
+        novograd(param.data(), grad.data(), m.data(), moment, 2, {0.5, 0.95, 0.98, 1e-8, 0.0});
+        EXPECT_FLOAT_EQ(param[0], -0.3f);
+        EXPECT_FLOAT_EQ(param[1], -0.4f);
+    }
+}
+
+// A parameter whose gradients are 0 stays, but for its decay: m = 0.5 * 4.
+TEST(NovoGrad, AGradientOfZeroLeavesTheDecay) {
+    Floats param = {4.0f}, m = {0.0f};
+    const Floats grad = {0.0f};
+    novograd(param.data(), grad.data(), m.data(), novograd_moment(0.0f, 0.0, 0.98, 1), 1,
+             {0.25, 0.95, 0.98, 1e-8, 0.5});
+    EXPECT_EQ(param[0], 3.5f);
+}
+
+TEST(NovoGrad, AgreesWithThePlainFormOverSteps) {
+    const AdamOptions options{0.01, 0.95, 0.9, 1e-8, 0.1};
+    Floats param = normals(kCount, "param"), m(kCount, 0.0f);
+    Vector expected = in_double(param), plain_m(kCount);
+    float moment = 0;
+    double plain_moment = 0;
+    for (int step = 1; step <= kSteps; ++step) {
+        const Floats grad = normals(kCount, std::to_string(step));
+        moment = novograd_moment(moment, sum_of_squares(grad.data(), kCount), options.beta2, step);
+        novograd(param.data(), grad.data(), m.data(), moment, kCount, options);
+        reference::novograd(expected, in_double(grad), plain_m, plain_moment, step,
+                            {0.01, 0.95, 0.9, 1e-8, 0.1});
+    }
+    EXPECT_LE(relative_error(param, expected), kFloatTolerance);
+    EXPECT_LE(relative_error(m, plain_m), kFloatTolerance);
+    EXPECT_NEAR(moment / plain_moment, 1, kFloatTolerance);
+}
+
 }  // namespace TEST_FILE
 }  // namespace shardscope::trainer::kernels

@@ -120,6 +120,43 @@ TEST(Parity, FrozenParametersStayAndTheOthersLearnAlike) {
     }
 }
 
+// LARS, LAMB and NovoGrad scale a parameter's step by the norm of all of it, of which each rank of a shard
+// group has a part; some parameters are frozen.
+TEST(Parity, NormsAreThoseOfWholeParameters) {
+    const testing::SampleText text;
+    for (const job::OptimizerType type :
+         {job::OptimizerType::lars, job::OptimizerType::lamb, job::OptimizerType::novograd}) {
+        job::Job job = testing::gpt_job(text, 1, 4);
+        job.optimizer = {};
+        job.optimizer.type = type;
+        job.optimizer.momentum = type == job::OptimizerType::lars ? 0.9 : 0;
+        job.optimizer.lr = type == job::OptimizerType::lars ? 2 : 0.02;
+        job.optimizer.weight_decay = 0.01;
+        job.train.freeze.names = {"LayerNorm"};
+        job::Job reference = testing::with_mode(job, job::ParallelMode::none);
+        reference.run.ranks = 1;
+        reference.train.accumulation = 4;
+        const Losses expected = testing::run(reference).losses;
+        EXPECT_LT(expected.back(), expected.front() - 0.01);
+        std::vector<job::Job> ways = {testing::with_mode(job, job::ParallelMode::ddp)};
+        ways.push_back(ways[0]);
+        ways.back().ddp.shard_optimizer = true;
+        for (const job::FsdpLayout layout :
+             {job::FsdpLayout::fsdp1, job::FsdpLayout::fsdp2, job::FsdpLayout::lean}) {
+            ways.push_back(testing::with_wrap(job, "module:Block"));
+            ways.back().fsdp.layout = layout;
+            ways.push_back(ways.back());
+            ways.back().fsdp.cpu_offload = true;
+        }
+        ways.push_back(testing::with_strategy(ways[2], job::ShardingStrategy::hybrid_shard, 2));
+        for (std::size_t i = 0; i < ways.size(); ++i) {
+            SCOPED_TRACE(static_cast<int>(type));
+            SCOPED_TRACE(i);
+            expect_close(testing::run(ways[i]).losses, expected, 1e-6);
+        }
+    }
+}
+
 // A table that the embedding and the head share, wrapped separately: it belongs to the unit around both.
 TEST(Parity, SharedParametersMayBeWrappedSeparately) {
     const testing::SampleText text;

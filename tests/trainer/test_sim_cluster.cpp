@@ -103,7 +103,7 @@ bandwidth_share = 0.25
     EXPECT_EQ(device.rates(plan::Kernel::gelu_forward).bandwidth_share.at(1), 0.25);
     EXPECT_EQ(device.rates(plan::Kernel::gelu_forward).flops[0], 2e11);
     EXPECT_EQ(device.rates(plan::Kernel::gelu_backward).bandwidth_share.at(1), 0.8);
-    for (int k = 1; k <= static_cast<int>(plan::Kernel::lamb); ++k)
+    for (int k = 1; k <= static_cast<int>(plan::Kernel::novograd); ++k)
         EXPECT_FALSE(kernel_info(static_cast<plan::Kernel>(k)).name.empty()) << k;
     EXPECT_EQ(kernel_info(plan::Kernel::adamw).name, "adamw");
     EXPECT_THAT(error_of(with("[host]", "[kernels.gelu_forwards]\nfp32 = 1e9\n[host]")),

@@ -75,10 +75,11 @@ TEST(TensorParallel, TrainsAsOneRankDoes) {
     }
 }
 
-// LARS and LAMB scale by the norms of whole parameters.
+// LARS, LAMB and NovoGrad scale by the norms of whole parameters or of their gradients.
 TEST(TensorParallel, ScalesByTheNormsOfWholeParameters) {
     const SampleText text;
-    for (const job::OptimizerType type : {job::OptimizerType::lars, job::OptimizerType::lamb}) {
+    for (const job::OptimizerType type :
+         {job::OptimizerType::lars, job::OptimizerType::lamb, job::OptimizerType::novograd}) {
         job::Job job = job_of(Kind::gpt, text, 4);
         job.model.vocabulary = 260;
         job.optimizer.type = type;
@@ -291,10 +292,10 @@ TEST(TensorParallel, RefusesWhatCannotBeDividedAndNamesTheNearestNumber) {
         "works is 1");
     job::Job padded = on_mesh(job_of(Kind::gpt, text, 4), 2, 1, job::ParallelMode::none);
     padded.optimizer.type = job::OptimizerType::lamb;
-    EXPECT_EQ(
-        refusal(padded),
-        "parallel.tensor: 259 entries of the vocabulary, which lars and lamb need without padding, cannot "
-        "be divided among 2 ranks; the nearest number of ranks that works is 1");
+    EXPECT_EQ(refusal(padded),
+              "parallel.tensor: 259 entries of the vocabulary, which lars, lamb and novograd need without "
+              "padding, cannot "
+              "be divided among 2 ranks; the nearest number of ranks that works is 1");
     job::Job odd = on_mesh(job_of(Kind::gpt, text, 1), 2, 1, job::ParallelMode::none, true);
     odd.model.context = 15;
     EXPECT_EQ(

@@ -113,7 +113,7 @@ void CheckpointLoader::check_parameters(const job::Job& job) {
                                parameter.rows, parameter.width, shape.rows, shape.width,
                                model_hint(stored_.manifest(), job)));
         }
-        check_whole(parameter, "");
+        check_whole(parameter, "", parameter.elements());
         parameters_.push_back(&parameter);
         by_path.erase(found);
     }
@@ -124,13 +124,14 @@ void CheckpointLoader::check_parameters(const job::Job& job) {
 }
 
 // Checks that all elements are stored; parse_manifest() has checked that none is stored twice.
-void CheckpointLoader::check_whole(const ManifestParameter& parameter, const std::string& state) const {
+void CheckpointLoader::check_whole(const ManifestParameter& parameter, const std::string& state,
+                                   std::int64_t elements) const {
     std::int64_t next = 0;
-    for (const ManifestPiece& piece : pieces_within(parameter, state, 0, parameter.elements())) {
+    for (const ManifestPiece& piece : pieces_within(parameter, state, 0, elements)) {
         if (piece.first != next) break;
         next += piece.elements;
     }
-    if (next != parameter.elements()) {
+    if (next != elements) {
         fail(stored_.manifest_path(),
              fmt::format("element {} of {} is not stored", next, name_of(state, parameter.path)));
     }
@@ -170,7 +171,8 @@ void CheckpointLoader::check_optimizer(const job::Job& job) const {
     for (const std::vector<sharding::StatePiece>& place : layout_.places) {
         for (const sharding::StatePiece& piece : place) {
             if (!checked.emplace(piece.parameter, piece.state).second) continue;
-            check_whole(*parameters_[static_cast<std::size_t>(piece.parameter)], piece.state);
+            const ManifestParameter& parameter = *parameters_[static_cast<std::size_t>(piece.parameter)];
+            check_whole(parameter, piece.state, piece.one_number ? 1 : parameter.elements());
         }
     }
 }

@@ -70,7 +70,8 @@ class CheckpointLoader {
   private:
     void check_parameters(const job::Job& job);
     void check_optimizer(const job::Job& job) const;
-    void check_whole(const ManifestParameter& parameter, const std::string& state) const;
+    void check_whole(const ManifestParameter& parameter, const std::string& state,
+                     std::int64_t elements) const;
     std::set<const ManifestPiece*> pieces_of(int rank) const;
     void check_values(std::optional<int> only_rank) const;
     void check(const ManifestPiece& piece, const ManifestParameter& parameter) const;

@@ -33,7 +33,7 @@ void append_parts(std::vector<OwnedPiece>& owned, const OwnedPiece& held, std::i
 // Appends the runs of a rank's piece of its part of a parameter that are neighbours in the whole parameter.
 void append_whole(std::vector<sharding::StatePiece>& held, const sharding::StatePiece& piece,
                   const model::Parameter& parameter, int place) {
-    if (parameter.cut.cut == model::Cut::none) return held.push_back(piece);
+    if (parameter.cut.cut == model::Cut::none || piece.one_number) return held.push_back(piece);
     const std::int64_t end = piece.first + piece.elements;
     for (std::int64_t first = piece.first; first < end;) {
         const model::WholeRun run = model::whole_run(parameter, first, place);
@@ -112,7 +112,8 @@ std::vector<OwnedPiece> owned_pieces(const RunLayout& layout, std::int64_t most)
             append_parts(owned, piece, covered, most);
             covered = std::max(covered, piece.piece.first + piece.piece.elements);
         }
-        if (covered != shape.elements()) {
+        const bool one_number = !pieces.empty() && pieces.front().piece.one_number;
+        if (covered != (one_number ? 1 : shape.elements())) {
             throw std::logic_error(
                 fmt::format("element {} of {} {} belongs to no rank", covered, shape.path, key.second));
         }

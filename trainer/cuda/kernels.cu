@@ -112,6 +112,9 @@ void step_segments(const Operands& o) {
         case plan::Kernel::lamb_update:
             return lamb_update(device, ranges, o.f64(0), segments, o.f(1), o.f(2), o.f(3), o.f(4),
                                adam_settings);
+        case plan::Kernel::novograd:
+            return novograd(device, ranges, o.f(0), o.f(1), o.f(2), o.f(3),
+                            {lr, o.scalar(0), 0, o.scalar(1), o.scalar(2)});
         default:
             return lamb(device, ranges, o.f(0), o.f(1), o.f64(2), lr);
     }
@@ -409,7 +412,10 @@ bool launch_untyped(const Operands& o) {
         case plan::Kernel::lars:
         case plan::Kernel::lamb_update:
         case plan::Kernel::lamb:
+        case plan::Kernel::novograd:
             return step_segments(o), true;
+        case plan::Kernel::novograd_moments:
+            return novograd_moments(device, o.f(0), o.f64(1), n, o.scalar(0), o.context.step + 1), true;
         default:
             return false;
     }

@@ -322,6 +322,34 @@ struct Lamb {
     __device__ void operator()(float (&x)[kArrays]) const { x[0] -= rate * x[1]; }
 };
 
+// param, grad, m
+struct NovoGrad {
+    static constexpr int kArrays = 3;
+    static constexpr unsigned kWritten = 0b101u;
+    static constexpr bool kSquares = false;
+    const float* moments;
+    double eps;
+    float keep, decay, rate;
+    float scale = 0;
+
+    __device__ void look(const double*, const Entry& entry) {
+        scale = static_cast<float>(1.0 / (sqrt(static_cast<double>(moments[entry.segment])) + eps));
+    }
+    __device__ void operator()(float (&x)[kArrays]) const {
+        x[2] = keep * x[2] + (scale * x[1] + decay * x[0]);
+        x[0] -= rate * x[2];
+    }
+};
+
+__global__ void moments_kernel(float* moments, const double* norms, std::size_t count, double beta2,
+                               bool first) {
+    const std::size_t i = std::size_t{blockIdx.x} * kThreads + threadIdx.x;
+    if (i >= count) return;
+    const double square = norms[2 * i + 1];
+    moments[i] =
+        static_cast<float>(first ? square : beta2 * static_cast<double>(moments[i]) + (1.0 - beta2) * square);
+}
+
 struct SquaresAlone : LooksAtNothing {
     static constexpr int kArrays = 2;
     static constexpr unsigned kWritten = 0;
@@ -388,6 +416,19 @@ void lamb_update(const DeviceContext& device, const std::vector<Range>& ranges, 
 void lamb(const DeviceContext& device, const std::vector<Range>& ranges, float* param, const float* update,
           const double* norms, double lr) {
     step_ranges(device, ranges, arrays_of(param, update), Lamb{lr}, norms);
+}
+
+void novograd_moments(const DeviceContext& device, float* moments, const double* norms, std::size_t count,
+                      double beta2, std::int64_t step) {
+    const auto blocks = static_cast<unsigned>((count + kThreads - 1) / kThreads);
+    launch(&moments_kernel, blocks, kThreads, 0, device.stream, moments, norms, count, beta2, step == 1);
+}
+
+void novograd(const DeviceContext& device, const std::vector<Range>& ranges, float* param, const float* grad,
+              float* m, const float* moments, const AdamSettings& settings) {
+    const NovoGrad step{moments, settings.eps, static_cast<float>(settings.beta1),
+                        static_cast<float>(settings.weight_decay), static_cast<float>(settings.lr)};
+    step_ranges(device, ranges, arrays_of(param, grad, m), step);
 }
 
 }  // namespace shardscope::trainer::cuda

@@ -1,7 +1,7 @@
 // Optimizer steps on a CUDA device: trainer/kernels/optimizer.h on all trained segments of a slot, up to 1000
 // per launch, bit for bit except for the norms, whose sums have another fixed order.
 // fp32. Bound by memory; bytes per element: sgd 12 (20 with momentum), adam and adamw 28, lars_norms 8, lars
-// as sgd, lamb_update 28, lamb 12.
+// as sgd, lamb_update 28, lamb 12, novograd 20.
 #pragma once
 
 #include <cstddef>
@@ -50,5 +50,12 @@ void lamb_update(const DeviceContext& device, const std::vector<Range>& ranges, 
 // param -= lr * lamb_ratio(norms) * update
 void lamb(const DeviceContext& device, const std::vector<Range>& ranges, float* param, const float* update,
           const double* norms, double lr);
+
+// The second moments of `count` segments, from the second of each pair of norms; `step` counts from 1.
+void novograd_moments(const DeviceContext& device, float* moments, const double* norms, std::size_t count,
+                      double beta2, std::int64_t step);
+// `moments`: of the segments. beta2 and step of the settings are not used.
+void novograd(const DeviceContext& device, const std::vector<Range>& ranges, float* param, const float* grad,
+              float* m, const float* moments, const AdamSettings& settings);
 
 }  // namespace shardscope::trainer::cuda

@@ -364,7 +364,10 @@ bool run_untyped(const Operands& o, const device::KernelContext& context) {
         case plan::Kernel::lars:
         case plan::Kernel::lamb_update:
         case plan::Kernel::lamb:
+        case plan::Kernel::novograd:
             return step_segments(o.op, o.data, context), true;
+        case plan::Kernel::novograd_moments:
+            return novograd_moments(o.op, o.data, context), true;
         default:
             return run_on_images(o);
     }

@@ -60,6 +60,8 @@ class Stepper {
                 return k::lamb(f(0), f(1), n, lr_,
                                segment.adapted ? k::lamb_ratio(norms[0], norms[1]) : 1.0F);
             }
+            case plan::Kernel::novograd:
+                return k::novograd(f(0), f(1), f(2), floats(data_[3])[index], n, {lr_, s[0], 0, s[1], s[2]});
             default:
                 throw std::logic_error("a Plan steps segments with a kernel that is not an optimizer's");
         }
@@ -130,6 +132,16 @@ void step_segments(const plan::Op& op, const std::vector<std::byte*>& data,
         const device::Held part = held.part(segment.first, segment.elements);
         if (!segment.trained || part.count() == 0) continue;
         stepper.run(segment, i, static_cast<std::size_t>(part.begin - held.begin), part.count());
+    }
+}
+
+void novograd_moments(const plan::Op& op, const std::vector<std::byte*>& data,
+                      const device::KernelContext& context) {
+    const plan::KernelOp& own = op.kernel();
+    const auto* norms = reinterpret_cast<const double*>(data[1]);
+    for (std::int64_t i = 0; i < own.dims[0]; ++i) {
+        float& moment = floats(data[0])[i];
+        moment = kernels::novograd_moment(moment, norms[2 * i + 1], own.scalars[0], context.step + 1);
     }
 }
 

@@ -20,11 +20,15 @@ void initialize(const plan::Op& op, const std::vector<std::byte*>& data,
 void segment_squares(const plan::Op& op, const std::vector<std::byte*>& data,
                      const device::KernelContext& context);
 
-// sgd, adam, adamw, lars, lamb_update and lamb on the trained segments; elements of no segment (padding) stay
-// as they are. lars_norms and lamb_update write the squared norms of the part that the rank holds, for every
-// segment of the slot: 0 where it holds nothing and where the segment is frozen.
+// sgd, adam, adamw, lars, lamb_update, lamb and novograd on the trained segments; elements of no segment
+// (padding) stay as they are. lars_norms and lamb_update write the squared norms of the part that the rank
+// holds, for every segment of the slot: 0 where it holds nothing and where the segment is frozen.
 void step_segments(const plan::Op& op, const std::vector<std::byte*>& data,
                    const device::KernelContext& context);
+
+// The second moments of NovoGrad, one for each segment of the slot.
+void novograd_moments(const plan::Op& op, const std::vector<std::byte*>& data,
+                      const device::KernelContext& context);
 
 // cat (`gather`) and split: args[0] is whole, the others are its pieces in order, as bytes.
 void cat(const plan::Op& op, const std::vector<std::byte*>& data, bool gather);

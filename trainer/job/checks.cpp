@@ -322,11 +322,12 @@ void Checks::optimizer() {
     if (decoupled && !given("optimizer.weight_decay")) optimizer.weight_decay = 0.01;
     if (type == OptimizerType::lamb && !given("optimizer.eps")) optimizer.eps = 1e-6;
     if (type == OptimizerType::lars && !given("optimizer.momentum")) optimizer.momentum = 0.9;
-    if (job_.parallel.expert > 1 && (type == OptimizerType::lars || type == OptimizerType::lamb)) {
+    if (type == OptimizerType::novograd && !given("optimizer.betas")) optimizer.betas = {0.95, 0.98};
+    if (job_.parallel.expert > 1 && needs_norms(type)) {
         refuse(
             "optimizer.type", "parallel.expert",
-            "lars and lamb need the norm of a whole parameter, which an expert group cuts; choose adamw or "
-            "sgd, or set parallel.expert to 1");
+            "lars, lamb and novograd need the norm of a whole parameter, which an expert group cuts; choose "
+            "adamw or sgd, or set parallel.expert to 1");
     }
     if (optimizer.nesterov && type != OptimizerType::sgd && type != OptimizerType::lars) {
         refuse("optimizer.nesterov", "optimizer.type", "only sgd and lars have momentum of this kind");

@@ -48,7 +48,11 @@ enum class ShardingStrategy : std::uint8_t {
 };
 enum class FsdpLayout : std::uint8_t { fsdp1, fsdp2, lean };
 enum class BackwardPrefetch : std::uint8_t { pre, post, none };
-enum class OptimizerType : std::uint8_t { sgd, adam, adamw, lars, lamb };
+enum class OptimizerType : std::uint8_t { sgd, adam, adamw, lars, lamb, novograd };
+// Whether it needs the norms of whole parameters or of their gradients.
+constexpr bool needs_norms(OptimizerType type) {
+    return type == OptimizerType::lars || type == OptimizerType::lamb || type == OptimizerType::novograd;
+}
 // automatic: as the strategy says, and the root stays, as reshard_after_forward=None.
 enum class Reshard : std::uint8_t { automatic, yes, no };
 enum class Precision : std::uint8_t { fp32, bf16 };
@@ -247,8 +251,8 @@ struct OptimizerSection {
     double lr = 0.01;
     double momentum = 0.0;                       // sgd, lars (0.9 unless it is given)
     bool nesterov = false;                       // sgd, lars
-    std::array<double, 2> betas = {0.9, 0.999};  // adam, adamw, lamb
-    double eps = 1e-8;                           // adam, adamw, lamb (1e-6 unless it is given)
+    std::array<double, 2> betas = {0.9, 0.999};  // adam, adamw, lamb, novograd (0.95, 0.98 unless given)
+    double eps = 1e-8;                           // as betas; lamb: 1e-6 unless it is given
     double weight_decay = 0.0;               // load_job makes it 0.01 for adamw and lamb unless it is given
     double trust_coefficient = 1e-3;         // lars
     LrScaling lr_scaling = LrScaling::none;  // by the samples of a step

@@ -142,7 +142,8 @@ Key betas_key(const KeysOf<OptimizerSection>& optimizer) {
             return Betas{numbers[0], numbers[1]};
         },
         [](const Betas& betas) { return std::vector<double>(betas.begin(), betas.end()); },
-        "adam, adamw, lamb: decay of the first and second moment");
+        "adam, adamw, lamb, novograd: decay of the first and second moment; novograd: [0.95, 0.98] unless "
+        "given");
     key.low = 0;
     key.high = 1;
     key.high_open = true;
@@ -384,8 +385,8 @@ std::vector<Key> make_keys() {
         memory.integer("gemm_workspace_bytes", &MemorySection::gemm_workspace_bytes, 0, 1e12,
                        "bytes of the workspace of each of the two matmul handles (forward, backward)"),
 
-        optimizer.choice("type", &OptimizerSection::type, {"sgd", "adam", "adamw", "lars", "lamb"},
-                         "update rule"),
+        optimizer.choice("type", &OptimizerSection::type,
+                         {"sgd", "adam", "adamw", "lars", "lamb", "novograd"}, "update rule"),
         optimizer.number("lr", &OptimizerSection::lr, 0, 1e3, "learning rate"),
         optimizer.number("momentum", &OptimizerSection::momentum, 0, 1,
                          "sgd, lars: 0 keeps no momentum buffer; lars: 0.9 unless given"),
@@ -393,9 +394,11 @@ std::vector<Key> make_keys() {
         betas_key(optimizer),
         optimizer.number(
             "eps", &OptimizerSection::eps, 1e-30, 1,
-            "adam, adamw, lamb: added to the root of the second moment; lamb: 1e-6 unless given"),
-        optimizer.number("weight_decay", &OptimizerSection::weight_decay, 0, 1e3,
-                         "sgd, adam, lars: added to the gradient; adamw, lamb: decoupled, 0.01 unless given"),
+            "adam, adamw, lamb, novograd: added to the root of the second moment; lamb: 1e-6 unless given"),
+        optimizer.number(
+            "weight_decay", &OptimizerSection::weight_decay, 0, 1e3,
+            "sgd, adam, lars: added to the gradient; novograd: to the normalized gradient; adamw, lamb: "
+            "decoupled, 0.01 unless given"),
         optimizer.number("trust_coefficient", &OptimizerSection::trust_coefficient, 1e-9, 1e3,
                          "lars: the local rate is this times |w| / (|g| + weight_decay |w|)"),
         optimizer.choice(
@@ -409,8 +412,8 @@ std::vector<Key> make_keys() {
             "warmup", &OptimizerSection::warmup, {"gradual", "constant"},
             "for warmup_steps, rise evenly from the unscaled rate (from 0 without lr_scaling), or stay at "
             "it"),
-        optimizer.choice("schedule", &OptimizerSection::schedule, {"constant", "step", "cosine", "polynomial"},
-                         "after the warm-up"),
+        optimizer.choice("schedule", &OptimizerSection::schedule,
+                         {"constant", "step", "cosine", "polynomial"}, "after the warm-up"),
         milestones_key(optimizer),
         optimizer.number("gamma", &OptimizerSection::gamma, 1e-9, 1, "step: factor at each milestone"),
         optimizer.number("power", &OptimizerSection::power, 0.1, 100,

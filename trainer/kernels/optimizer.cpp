@@ -122,4 +122,21 @@ float lamb_ratio(double param_square, double update_square) {
     return static_cast<float>(std::sqrt(param_square / update_square));
 }
 
+float novograd_moment(float moment, double grad_square, double beta2, std::int64_t step) {
+    if (step == 1) return static_cast<float>(grad_square);
+    return static_cast<float>(beta2 * static_cast<double>(moment) + (1.0 - beta2) * grad_square);
+}
+
+SHARDSCOPE_VECTOR_CLONES
+void novograd(float* param, const float* grad, float* m, float moment, std::size_t n,
+              const AdamOptions& options) {
+    const float scale = static_cast<float>(1.0 / (std::sqrt(static_cast<double>(moment)) + options.eps));
+    const float keep = static_cast<float>(options.beta1), rate = static_cast<float>(options.lr);
+    const float decay = static_cast<float>(options.weight_decay);
+    for (std::size_t i = 0; i < n; ++i) {
+        m[i] = keep * m[i] + (scale * grad[i] + decay * param[i]);
+        param[i] -= rate * m[i];
+    }
+}
+
 }  // namespace shardscope::trainer::kernels

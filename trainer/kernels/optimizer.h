@@ -1,6 +1,6 @@
-// Optimizer steps as PyTorch defines them (LARS and LAMB: their papers), element by element, so that stepping
-// a shard alone gives the same bits. fp32; n elements; param and state are updated in place, grad is only
-// read. State starts at 0; `step` counts from 1. Thread safe.
+// Optimizer steps as PyTorch defines them (LARS, LAMB and NovoGrad: their papers), element by element, so
+// that stepping a shard alone gives the same bits. fp32; n elements; param and state are updated in place,
+// grad is only read. State starts at 0; `step` counts from 1. Thread safe.
 #pragma once
 
 #include <cstddef>
@@ -47,5 +47,15 @@ void lamb(float* param, const float* update, std::size_t n, double lr, float rat
 
 // |param| / |update| from their squares; 1 if either is 0.
 float lamb_ratio(double param_square, double update_square);
+
+// NovoGrad (Ginsburg et al.: "Stochastic gradient methods with layer-wise adaptive moments for training of
+// deep networks", 2019), first half: the second moment of a whole parameter is one number, |grad|^2 at the
+// first step and then beta2 * moment + (1 - beta2) * |grad|^2.
+float novograd_moment(float moment, double grad_square, double beta2, std::int64_t step);
+
+// Second half: m = beta1 * m + (grad / (sqrt(moment) + eps) + weight_decay * param), param -= lr * m.
+// options.beta2 is not used.
+void novograd(float* param, const float* grad, float* m, float moment, std::size_t n,
+              const AdamOptions& options);
 
 }  // namespace shardscope::trainer::kernels

@@ -114,9 +114,10 @@ void check_tensor(const job::Job& job) {
                                  std::int64_t{job.data.batch} * (m.context / job.parallel.context));
         }
         // A norm counts the rows that pad a cut vocabulary.
-        if (job.optimizer.type == job::OptimizerType::lars || job.optimizer.type == job::OptimizerType::lamb)
-            divided.emplace_back("entries of the vocabulary, which lars and lamb need without padding,",
-                                 vocabulary(job));
+        if (job::needs_norms(job.optimizer.type))
+            divided.emplace_back(
+                "entries of the vocabulary, which lars, lamb and novograd need without padding,",
+                vocabulary(job));
     }
     // Ranks have whole heads of keys and values, or each head as many ranks.
     const LlamaShape llama = m.type == job::ModelType::llama ? llama_shape(job) : LlamaShape();

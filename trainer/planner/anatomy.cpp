@@ -41,6 +41,8 @@ int states_of(const job::OptimizerSection& optimizer) {
         case job::OptimizerType::adamw:
         case job::OptimizerType::lamb:
             return 2;
+        case job::OptimizerType::novograd:  // its second moments are one number a parameter
+            return 1;
         default:
             return optimizer.momentum > 0 ? 1 : 0;
     }

@@ -10,9 +10,7 @@ namespace shardscope::trainer::sharding {
 
 namespace {
 
-bool scales_by_norms(job::OptimizerType type) {
-    return type == job::OptimizerType::lars || type == job::OptimizerType::lamb;
-}
+constexpr std::string_view kMoments = "exp_avg_sq";  // of NovoGrad
 
 std::size_t count_trained(const OptimizerSlot& slot) {
     return static_cast<std::size_t>(
@@ -105,27 +103,34 @@ std::string OptimizerPlanner::class_name() const {
         case job::OptimizerType::lars:
             return "LARS";
         case job::OptimizerType::lamb:
+            return "LAMB";
+        case job::OptimizerType::novograd:
             break;
     }
-    return "LAMB";
+    return "NovoGrad";
 }
 
 std::vector<std::string_view> OptimizerPlanner::state_names() const {
     if (options_.type == job::OptimizerType::sgd && options_.momentum == 0) return {};
     if (options_.type == job::OptimizerType::sgd || options_.type == job::OptimizerType::lars)
         return {"momentum_buffer"};
+    if (options_.type == job::OptimizerType::novograd) return {"exp_avg"};
     return {"exp_avg", "exp_avg_sq"};
 }
 
 std::size_t OptimizerPlanner::add_slot(std::vector<plan::Buffer>& persistent, OptimizerSlot slot) {
     const bool on_device = slot.space == plan::MemorySpace::device;
     if (slot.trained()) {
-        for (const std::string_view state : state_names()) {
+        const auto declare = [&](std::string_view state, std::int64_t elements) {
             persistent.push_back({slot.name + "." + std::string(state), plan::MemoryCategory::optimizer_state,
                                   on_device ? plan::MemorySpace::device : plan::MemorySpace::host,
-                                  slot.elements * kFloat, slot.unit, slot.module});
-            slot.state.push_back(static_cast<plan::BufferId>(persistent.size() - 1));
-        }
+                                  elements * kFloat, slot.unit, slot.module});
+            return static_cast<plan::BufferId>(persistent.size() - 1);
+        };
+        for (const std::string_view state : state_names())
+            slot.state.push_back(declare(state, slot.elements));
+        if (options_.type == job::OptimizerType::novograd)
+            slot.moments = declare(kMoments, std::ssize(slot.segments));
     }
     slots_.push_back(std::move(slot));
     return slots_.size() - 1;
@@ -134,7 +139,9 @@ std::size_t OptimizerPlanner::add_slot(std::vector<plan::Buffer>& persistent, Op
 void OptimizerPlanner::allocate_state(plan::PlanBuilder& builder) {
     for (const OptimizerSlot& slot : slots_) {
         const plan::PlanBuilder::Scope scope(builder, builder.phase(), slot.module, slot.unit);
-        for (const plan::BufferId state : slot.state) {
+        std::vector<plan::BufferId> states = slot.state;
+        if (slot.moments >= 0) states.push_back(slot.moments);
+        for (const plan::BufferId state : states) {
             builder.allocate(state, stream_of(slot));
             builder.memset(builder.whole(state), stream_of(slot));
         }
@@ -269,12 +276,11 @@ void OptimizerPlanner::step(plan::PlanBuilder& builder) {
         const plan::PlanBuilder::Scope scope(builder, plan::Phase::optimizer, -1, -1);
         allocate_state(builder);
     }
-    const bool with_norms = scales_by_norms(options_.type);
-    const std::vector<SlotPart> parts = parts_of_slots(with_norms && mesh_.tensor > 1);
-    // LARS and LAMB first compute norms of all parameters, over the shards of all ranks; those of parameters
-    // that a tensor group cuts, over it.
+    const std::vector<SlotPart> parts = parts_of_slots();
+    // LARS, LAMB and NovoGrad first compute norms of all parameters, over the shards of all ranks; those of
+    // parameters that a tensor group cuts, over it.
     plan::Tensor norms;
-    if (with_norms) {
+    if (job::needs_norms(options_.type)) {
         std::size_t count = 0, cut = 0;
         bool on_host = false;
         for (const SlotPart& part : parts) {
@@ -293,13 +299,17 @@ void OptimizerPlanner::step(plan::PlanBuilder& builder) {
     has_gradients_ = true;
 }
 
-// The slots, or, if their cut parameters are kept apart, first the cut segments of each and then the others.
-std::vector<OptimizerPlanner::SlotPart> OptimizerPlanner::parts_of_slots(bool cut_apart) const {
+// The slots, or, if norms are to be summed over a tensor group, first the cut segments of each and then the
+// others.
+std::vector<OptimizerPlanner::SlotPart> OptimizerPlanner::parts_of_slots() const {
+    const bool cut_apart = job::needs_norms(options_.type) && mesh_.tensor > 1;
     std::vector<SlotPart> parts;
     std::size_t first = 0;
     const auto add = [&](const OptimizerSlot& slot, std::vector<plan::Segment> segments) {
         if (segments.empty()) return;
-        parts.push_back({&slot, std::move(segments), first});
+        const bool is_second = std::ssize(segments) < std::ssize(slot.segments) && !segments.front().cut;
+        const std::size_t before = is_second ? slot.segments.size() - segments.size() : 0;
+        parts.push_back({&slot, std::move(segments), first, before});
         first += 2 * parts.back().segments.size();
     };
     for (const bool cut : cut_apart ? std::vector<bool>{true, false} : std::vector<bool>{false}) {
@@ -313,7 +323,13 @@ std::vector<OptimizerPlanner::SlotPart> OptimizerPlanner::parts_of_slots(bool cu
     return parts;
 }
 
-// What LARS and LAMB compute before they update: the norms of parameter and gradient, or of the update.
+plan::Arg OptimizerPlanner::moments_of(const SlotPart& part) const {
+    return {part.slot->moments, static_cast<std::int64_t>(part.first_moment) * kFloat,
+            std::ssize(part.segments) * kFloat};
+}
+
+// What LARS, NovoGrad and LAMB compute before they update: the norms of parameter and gradient, or of the
+// update.
 void OptimizerPlanner::compute_norms(plan::PlanBuilder& builder, const SlotPart& part,
                                      const plan::Tensor& norms) {
     const OptimizerSlot& slot = *part.slot;
@@ -324,10 +340,11 @@ void OptimizerPlanner::compute_norms(plan::PlanBuilder& builder, const SlotPart&
         builder.memset(out, stream);
         return;
     }
-    if (options_.type == job::OptimizerType::lars) {
-        plan::Op& op =
-            builder.kernel(plan::Kernel::lars_norms, "lars_norms", {out, slot.parameter, slot.gradient},
-                           {slot.elements, slot.per_rank}, 4 * slot.elements, stream);
+    if (options_.type != job::OptimizerType::lamb) {
+        const bool lars = options_.type == job::OptimizerType::lars;
+        plan::Op& op = builder.kernel(plan::Kernel::lars_norms, lars ? "lars_norms" : "novograd_norms",
+                                      {out, slot.parameter, slot.gradient}, {slot.elements, slot.per_rank},
+                                      4 * slot.elements, stream);
         op.kernel().segments = builder.add_segments(part.segments);
         return;
     }
@@ -349,6 +366,9 @@ void OptimizerPlanner::update(plan::PlanBuilder& builder, const SlotPart& part, 
     std::array<double, 5> scalars{};
     const std::int64_t n = slot.elements;
     std::int64_t flops = kernels::adamw_cost(n).flops;
+    const auto norms_of = [&](const SlotPart& of) {
+        return part_of(norms, of.first_norm, 2 * of.segments.size());
+    };
     switch (options_.type) {
         case job::OptimizerType::sgd:
             flops = kernels::sgd_cost(n, options_.momentum != 0).flops;
@@ -372,11 +392,27 @@ void OptimizerPlanner::update(plan::PlanBuilder& builder, const SlotPart& part, 
             name = "lamb_step";
             flops = 2 * n;
             break;
+        case job::OptimizerType::novograd:
+            builder
+                .kernel(plan::Kernel::novograd_moments, "novograd_moments",
+                        {moments_of(part), norms_of(part)}, {std::ssize(part.segments)},
+                        3 * std::ssize(part.segments), stream_of(slot))
+                .kernel()
+                .scalars = {options_.betas[1]};
+            kernel = plan::Kernel::novograd;
+            name = "novograd_step";
+            flops = 6 * n;
+            scalars = {options_.betas[0], options_.eps, options_.weight_decay};
+            break;
     }
     if (kernel != plan::Kernel::lamb) {
         for (const plan::BufferId state : slot.state) args.push_back(builder.whole(state));
     }
-    if (norms) args.push_back(part_of(norms, part.first_norm, 2 * part.segments.size()));
+    if (kernel == plan::Kernel::novograd) {
+        args.push_back(moments_of(part));
+    } else if (norms) {
+        args.push_back(norms_of(part));
+    }
     plan::Op& op = builder.kernel(kernel, name, std::move(args), {n, slot.per_rank}, flops, stream_of(slot));
     op.kernel().along = slot.along;
     op.kernel().scalars = scalars;
@@ -410,6 +446,15 @@ std::vector<StatePiece> OptimizerPlanner::pieces(int rank) const {
             for (std::size_t i = 0; i < slot.state.size() && segment.trained; ++i) {
                 piece(names[i], {slot.state[i], 0, slot.elements * kFloat}, begin, end);
             }
+        }
+    }
+    if (options_.type != job::OptimizerType::novograd) return out;
+    for (const SlotPart& part : parts_of_slots()) {
+        plan::Arg where = moments_of(part);
+        where.bytes = kFloat;
+        for (const plan::Segment& segment : part.segments) {
+            if (segment.trained) out.push_back({segment.parameter, std::string(kMoments), 0, 1, where, true});
+            where.offset += kFloat;
         }
     }
     return out;

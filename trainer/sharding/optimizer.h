@@ -29,6 +29,7 @@ struct OptimizerSlot {
     plan::Arg parameter,
         gradient;  // fp32, `elements` of each; the gradient lives from its backward to zero_grad
     std::vector<plan::BufferId> state;  // fp32, `elements` each; allocated by the first step, as in PyTorch
+    plan::BufferId moments = -1;        // NovoGrad's second moments, as state: one of each segment, fp32
 
     bool trained() const;
     bool of_experts() const;   // which the ranks of an expert group divide
@@ -41,7 +42,8 @@ struct StatePiece {
     std::string state;
     std::int64_t first = 0;  // element of the parameter
     std::int64_t elements = 0;
-    plan::Arg where;  // fp32; contiguous, without a stride
+    plan::Arg where;          // fp32; contiguous, without a stride
+    bool one_number = false;  // the state is that of the whole parameter, its element 0
 };
 
 class OptimizerPlanner {
@@ -89,13 +91,15 @@ class OptimizerPlanner {
                                  bool on_host) const;
     plan::Tensor squares_by_segment(plan::PlanBuilder& builder,
                                     const std::vector<const OptimizerSlot*>& slots, bool on_host) const;
-    // Segments that one kernel updates, and where their norms begin (LARS and LAMB: two for each).
+    // Segments that one kernel updates, where their norms begin (two for each), and where, among the slot's
+    // moments, theirs do.
     struct SlotPart {
         const OptimizerSlot* slot;
         std::vector<plan::Segment> segments;
-        std::size_t first_norm = 0;
+        std::size_t first_norm = 0, first_moment = 0;
     };
-    std::vector<SlotPart> parts_of_slots(bool cut_apart) const;
+    std::vector<SlotPart> parts_of_slots() const;
+    plan::Arg moments_of(const SlotPart& part) const;
     void compute_norms(plan::PlanBuilder& builder, const SlotPart& part, const plan::Tensor& norms);
     void update(plan::PlanBuilder& builder, const SlotPart& part, const plan::Tensor& norms);
 
