@@ -228,8 +228,9 @@ std::string rank_zero_tables(const traces::store::Trace& trace) {
 }
 
 std::string train_json(const executor::RunResult& run, const TrainResult& result) {
-    std::string losses, ranks, validation;
+    std::string losses, seconds, ranks, validation;
     for (const double loss : run.losses) losses += (losses.empty() ? "" : ",") + json_loss(loss);
+    for (const double at : run.known_at) seconds += fmt::format("{}{:.9g}", seconds.empty() ? "" : ",", at);
     for (const executor::ValidationReport& report : run.validation) {
         validation +=
             fmt::format("{}{{\"step\":{},\"loss\":{},\"batches\":{}}}", validation.empty() ? "" : ",",
@@ -242,10 +243,12 @@ std::string train_json(const executor::RunResult& run, const TrainResult& result
             traces::schema::dump_json(categories_json(run.peaks[r].at_peak)), run.active[r], run.reserved[r]);
     }
     return fmt::format(
-        "{{\"losses\":[{}],\"average_step_us\":{:.17g},\"trace\":{},\"ranks\":[{}],\"validation\":[{}],"
-        "\"steps_done\":{},\"stopped_at\":{},\"checkpoint\":{}}}\n",
-        losses, result.average_step_us, traces::schema::dump_json(nlohmann::json(result.trace)), ranks,
-        validation, run.steps_done, run.stopped_at ? std::to_string(*run.stopped_at) : "null",
+        "{{\"losses\":[{}],\"seconds\":[{}],\"average_step_us\":{:.17g},\"trace\":{},\"ranks\":[{}],"
+        "\"validation\":[{}],"
+        "\"steps_done\":{},\"stopped_at\":{},\"diverged_at\":{},\"checkpoint\":{}}}\n",
+        losses, seconds, result.average_step_us, traces::schema::dump_json(nlohmann::json(result.trace)),
+        ranks, validation, run.steps_done, run.stopped_at ? std::to_string(*run.stopped_at) : "null",
+        run.diverged_at ? std::to_string(*run.diverged_at) : "null",
         traces::schema::dump_json(nlohmann::json(result.checkpoint)));
 }
 

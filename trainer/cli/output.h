@@ -60,7 +60,8 @@ struct TrainResult {
     std::string trace;
     std::string checkpoint;  // the last one saved; "": none
 };
-// "losses" by step, from the first of this run; "step", "steps_done" and "stopped_at" count steps done.
+// "losses" by step, from the first of this run, and "seconds", when each was known since the start; "step",
+// "steps_done" and "stopped_at" count steps done, and "diverged_at" is the number of a step, from 0.
 std::string train_json(const executor::RunResult& run, const TrainResult& result);
 
 }  // namespace shardscope::trainer::cli

@@ -13,6 +13,7 @@
 
 #include "traces/analysis/communication/collectives.h"
 #include "traces/analysis/compare/compare.h"
+#include "traces/analysis/training/metrics.h"
 #include "traces/schema/joined.h"
 #include "traces/schema/json_text.h"
 #include "traces/store/columns/trace.h"
@@ -22,6 +23,8 @@
 #include "trainer/cli/exit_status.h"
 #include "trainer/cli/stop.h"
 #include "trainer/cli/sweep_report.h"
+#include "trainer/executor/step_metrics.h"
+#include "trainer/job/learning_rate.h"
 #include "trainer/sharding/program.h"
 
 namespace shardscope::trainer::cli {
@@ -32,6 +35,11 @@ namespace fs = std::filesystem;
 
 SweepForecast forecast(const sharding::Program& program) {
     SweepForecast result;
+    const job::Job& job = program.job();
+    result.learning_rate = scaled_learning_rate(job.optimizer, batch_factor(job));
+    const executor::StepItems items(job);
+    result.items = items.count;
+    result.item_name = items.name;
     result.peak_bytes = program.predict_largest().peak.bytes;
     for (int place = 0; place < program.roles(); ++place) {
         const sharding::Program& role = program.role(place);
@@ -47,9 +55,12 @@ SweepForecast forecast(const sharding::Program& program) {
     return result;
 }
 
-// Reads the figures that only a run's trace has, not its output.
-void read_trace(const std::string& file, SweepFigures& figures) {
-    const auto trace = traces::store::load_trace(file);
+// Reads what only a run's trace has, not its output.
+void read_trace(SweepRow& row) {
+    const auto trace = traces::store::load_trace(row.trace);
+    row.diverged_at = traces::analysis::diverged_step(*trace);
+    if (!row.figures) return;
+    SweepFigures& figures = *row.figures;
     const traces::analysis::Comparison run = traces::analysis::compare({trace.get()});
     figures.step_us = run.runs.front().average_step_us;
     figures.exposed_us = run.runs.front().exposed_communication_us;
@@ -187,9 +198,9 @@ void Sweep::train_row(SweepRow& row, const std::string& position) {
         row.trace.clear();
         row.figures.reset();
     }
-    if (!row.figures) return;
+    if (row.trace.empty()) return;
     try {
-        read_trace(row.trace, *row.figures);
+        read_trace(row);
     } catch (const traces::store::StoreError& error) {
         row.figures.reset();
         row.outcome = SweepOutcome::failed;

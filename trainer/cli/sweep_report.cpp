@@ -8,6 +8,7 @@
 
 #include "traces/report/text_table.h"
 #include "traces/schema/json_text.h"
+#include "trainer/cli/footnotes.h"
 #include "trainer/cli/json_parts.h"
 
 namespace shardscope::trainer::cli {
@@ -37,31 +38,14 @@ const char* verdict(SweepOutcome outcome) {
     return "";
 }
 
+std::string verdict(const SweepRow& row) {
+    if (row.diverged_at) return fmt::format("diverged at step {}", *row.diverged_at);
+    return verdict(row.outcome);
+}
+
 std::string reason(const SweepRow& row) {
     return row.error.empty() ? verdict(row.outcome) : fmt::format("{}: {}", verdict(row.outcome), row.error);
 }
-
-// Sentences are long and often equal: rows hold their numbers, and the sentences follow the table.
-class Footnotes {
-  public:
-    // "impossible [1]"; "" for a row that is done.
-    std::string cell(const SweepRow& row) {
-        if (row.error.empty()) return verdict(row.outcome);
-        const auto found = std::find(sentences_.begin(), sentences_.end(), row.error);
-        const auto number = found - sentences_.begin() + 1;
-        if (found == sentences_.end()) sentences_.push_back(row.error);
-        return fmt::format("{} [{}]", verdict(row.outcome), number);
-    }
-    std::string text() const {
-        std::string all;
-        for (std::size_t i = 0; i < sentences_.size(); ++i)
-            all += fmt::format("[{}] {}\n", i + 1, traces::report::printable(sentences_[i]));
-        return all;
-    }
-
-  private:
-    std::vector<std::string> sentences_;
-};
 
 std::vector<std::string> forecast_cells(const SweepRow& row) {
     if (!row.forecast) return {"-", "-", "-", "-"};
@@ -75,33 +59,61 @@ std::string loss_text(double loss) {
     return std::isnan(loss) ? "-" : fmt::format("{:.6f}", loss);
 }
 
+double items_per_second(const SweepRow& row) {
+    return row.figures->step_us > 0 ? static_cast<double>(row.forecast->items) / row.figures->step_us * 1e6
+                                    : 0;
+}
+
 std::vector<std::string> figure_cells(const SweepRow& row) {
-    if (!row.figures) return {"-", "-", "-", "-", "-", "-", "-"};
+    if (!row.figures) return {"-", "-", "-", "-", "-", "-", "-", "-"};
     const SweepFigures& run = *row.figures;
     return {megabytes_text(static_cast<double>(run.peak_bytes)),
             megabytes_text(static_cast<double>(run.reserved_bytes)),
             grouped(run.step_us / 1e3, 2),
+            grouped(items_per_second(row), 0),
             loss_text(run.first_loss),
             loss_text(run.last_loss),
             megabytes_text(run.collective_bytes),
             grouped(run.exposed_us / 1e3, 2)};
 }
 
+// Of every row that can be: what it shares with the first of them.
+struct Shared {
+    explicit Shared(const std::vector<SweepRow>& rows) {
+        const SweepForecast* first = nullptr;
+        for (const SweepRow& row : rows) {
+            if (!row.forecast) continue;
+            if (!first) first = &*row.forecast;
+            if (row.forecast->item_name != first->item_name) items = "items";
+            one_rate = one_rate && row.forecast->learning_rate == first->learning_rate;
+        }
+        if (first && items.empty()) items = first->item_name;
+    }
+    std::string items;     // "tokens"
+    bool one_rate = true;  // the learning rate
+};
+
 }  // namespace
 
 std::string sweep_table(const SweepResult& result) {
+    const Shared shared(result.rows);
     std::vector<std::string> header = short_names(result.axes);
     std::vector<Align> columns(header.size(), Align::left);
     const std::vector<std::string> figures =
         result.dry_run
             ? std::vector<std::string>{"predicted peak bytes", "MiB", "collectives/step",
                                        "collective MiB/step"}
-            : std::vector<std::string>{"peak MiB",  "reserved MiB",        "step ms",   "first loss",
-                                       "last loss", "collective MiB/step", "exposed ms"};
+            : std::vector<std::string>{
+                  "peak MiB",  "reserved MiB",        "step ms",   shared.items + "/s", "first loss",
+                  "last loss", "collective MiB/step", "exposed ms"};
+    if (!shared.one_rate) {
+        header.emplace_back("learning rate");
+        columns.push_back(Align::right);
+    }
     header.insert(header.end(), figures.begin(), figures.end());
     columns.insert(columns.end(), figures.size(), Align::right);
     const bool any_reason = std::any_of(result.rows.begin(), result.rows.end(), [](const SweepRow& row) {
-        return row.outcome != SweepOutcome::done;
+        return row.outcome != SweepOutcome::done || row.diverged_at;
     });
     if (any_reason) {
         header.emplace_back("note");
@@ -113,9 +125,11 @@ std::string sweep_table(const SweepResult& result) {
     for (const SweepRow& row : result.rows) {
         std::vector<std::string> cells;
         for (const job::Override& setting : row.settings) cells.push_back(setting.value);
+        if (!shared.one_rate)
+            cells.push_back(row.forecast ? fmt::format("{:.4g}", row.forecast->learning_rate) : "-");
         const std::vector<std::string> numbers = result.dry_run ? forecast_cells(row) : figure_cells(row);
         cells.insert(cells.end(), numbers.begin(), numbers.end());
-        cells.push_back(notes.cell(row));
+        cells.push_back(row.error.empty() ? verdict(row) : notes.cell(verdict(row), row.error));
         if (!any_reason) cells.pop_back();
         table.row(std::move(cells));
     }
@@ -133,12 +147,17 @@ std::string sweep_json(const SweepResult& result) {
             run["peak_bytes"] = row.figures->peak_bytes;
             run["reserved_bytes"] = row.figures->reserved_bytes;
             run["average_step_us"] = row.figures->step_us;
+            run["items_per_second"] = items_per_second(row);
             run["first_loss"] = row.figures->first_loss;
             run["last_loss"] = row.figures->last_loss;
             run["collective_bytes_per_step"] = row.figures->collective_bytes;
             run["exposed_communication_us"] = row.figures->exposed_us;
         }
+        if (row.diverged_at) run["diverged_at"] = *row.diverged_at;
         if (row.forecast) {
+            run["items_per_step"] = row.forecast->items;
+            run["items"] = row.forecast->item_name;
+            run["learning_rate"] = row.forecast->learning_rate;
             run["predicted_peak_bytes"] = row.forecast->peak_bytes;
             run["planned_collectives_per_step"] = row.forecast->collectives;
             run["planned_collective_bytes_per_step"] = row.forecast->collective_bytes;

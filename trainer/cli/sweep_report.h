@@ -27,13 +27,17 @@ struct SweepForecast {
     std::int64_t peak_bytes = 0;        // of each rank
     std::int64_t collectives = 0;       // per steady step
     std::int64_t collective_bytes = 0;  // full buffers, per steady step
+    double learning_rate = 0;           // after the warm-up
+    std::int64_t items = 0;             // tokens, images or samples of a step, over all ranks
+    std::string item_name;              // "tokens"
 };
 
 struct SweepRow {
     std::vector<job::Override> settings;
     std::string trace;  // "" in a dry run
     SweepOutcome outcome = SweepOutcome::not_run;
-    std::string error;  // a sentence, if the outcome is not `done`
+    std::string error;                        // a sentence, if the outcome is not `done`
+    std::optional<std::int64_t> diverged_at;  // the step from which its losses were too large, or not finite
     std::optional<SweepForecast> forecast;
     std::optional<SweepFigures> figures;
 };
@@ -48,7 +52,7 @@ struct SweepResult {
 std::string sweep_table(const SweepResult& result);
 
 // {"runs":[{"settings":{"fsdp.wrap":"root"},"trace":"...","peak_bytes":n,...,"error":null}]}. Figures that a
-// run does not have are absent; its error is then a sentence.
+// run does not have are absent; its error is then a sentence. "diverged_at" is there for a run that diverged.
 std::string sweep_json(const SweepResult& result);
 
 }  // namespace shardscope::trainer::cli

@@ -217,6 +217,7 @@ void Training::print() const {
         fmt::print("Loss: first {:.6f}, last {:.6f}\n", run_.losses.front(), run_.losses.back());
         for (const executor::ValidationReport& report : run_.validation)
             fmt::print("Validation loss after step {}: {:.6f}\n", report.step + 1, report.loss);
+        if (run_.diverged_at) fmt::print("Note: {}\n", run_.divergence);
         fmt::print("Average step: {:.0f} µs\n", result_.average_step_us);
     }
     if (tables_.empty()) {

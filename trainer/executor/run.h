@@ -92,11 +92,14 @@ struct RunOptions {
 
 // If ranks are processes, only rank 0's process knows losses, validation, peaks, active and reserved.
 struct RunResult {
-    std::vector<double> losses;  // by step, from first_step on
+    std::vector<double> losses;    // by step, from first_step on
+    std::vector<double> known_at;  // when each was known, in seconds since the run's start
     std::vector<ValidationReport> validation;
-    std::int64_t steps_done = 0;             // including those before this run
-    std::optional<std::int64_t> stopped_at;  // RunControl::stop: steps_done when it ended early
-    double seconds = 0;                      // from the first step until the device was done
+    std::int64_t steps_done = 0;              // including those before this run
+    std::optional<std::int64_t> stopped_at;   // RunControl::stop: steps_done when it ended early
+    std::optional<std::int64_t> diverged_at;  // the step from which the losses were too large (divergence.h)
+    std::string divergence;                   // one sentence on it
+    double seconds = 0;                       // from the first step until the device was done
     // By rank, of device memory: peaks of allocated bytes (host program order), of active ones (freed blocks
     // count until their last stream use is over) and of what the pool holds.
     std::vector<plan::MemoryPeak> peaks;

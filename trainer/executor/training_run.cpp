@@ -17,6 +17,7 @@
 
 #include "trainer/data/loader.h"
 #include "trainer/data/own_tokens.h"
+#include "trainer/executor/divergence.h"
 #include "trainer/executor/gates.h"
 #include "trainer/executor/loss_board.h"
 #include "trainer/executor/peaks_together.h"
@@ -82,6 +83,8 @@ class Training {
     HostCalls calls_of(int rank);
     void on_loss(const BoardLoss& loss);
     void on_validation(const BoardLoss& loss);
+    void mark_divergence(const MetricPlace& place);
+    void judge_losses();
     std::string not_finite(const BoardLoss& loss) const;
     // The boards count the ranks of every pipeline place. Only those of the last stage compute losses, and
     // each rank of a context group computes a part of one.
@@ -113,6 +116,7 @@ class Training {
     std::int64_t since_pause_ = 0;  // losses that were known since training went on
     RunResult result_;              // the boards' locks guard what several threads write
     bool flagged_ = false;          // an output was not finite in this step or the next
+    Divergence divergence_;
     LossBoard losses_, validation_;
     StopGate gate_;
     std::optional<StopAgreement> agreement_;
@@ -134,6 +138,7 @@ Training::Training(const sharding::Program& program, const data::Dataset& datase
       options_(options),
       train_(dataset, options.first_sample),
       validation_batches_(validation_batches()),
+      divergence_(job_.train.diverged_above),
       losses_({board_ranks(), ranks_with_losses(), job_.parallel.context},
               [this](const BoardLoss& loss) { on_loss(loss); }),
       validation_({board_ranks(), ranks_with_losses(), job_.parallel.context},
@@ -212,6 +217,7 @@ RunResult Training::run() {
     }
     // The losses that the others have sent have been received by then.
     if (options_.processes) bring_together(*options_.processes->world, result_);
+    judge_losses();
     return std::move(result_);
 }
 
@@ -333,18 +339,41 @@ void Training::on_loss(const BoardLoss& loss) {
     // reports it.
     const bool last = loss.step + 1 == job_.run.steps;
     const bool flagged = loss.module >= 0 && (std::exchange(flagged_, loss.module >= 0) || last);
-    if (!std::isfinite(loss.loss) || flagged) throw RunError(not_finite(loss));
+    const MetricPlace place = place_of(loss.step);
+    if (!std::isfinite(loss.loss) || flagged) {
+        mark_divergence(place);
+        throw RunError(not_finite(loss));
+    }
+    divergence_.add(place, loss.loss);
     result_.losses.push_back(loss.loss);
     const double now = seconds_since(start_);
+    result_.known_at.push_back(now);
     const double seconds = seconds_of(loss.step, now);
     if (options_.recorder) {
-        options_.recorder->describe_with([metrics = StepMetrics(job_, loss.step, seconds, loss.memory),
-                                          place = place_of(loss.step), loss](traces::store::EventSink& sink) {
+        options_.recorder->describe_with([metrics = StepMetrics(job_, loss.step, seconds, loss.memory), place,
+                                          loss](traces::store::EventSink& sink) {
             sink.add(traces::schema::LossRow{loss.step, loss.loss});
             metrics.add_to(sink, place);
         });
     }
     if (options_.on_step) options_.on_step({loss.step, loss.loss, now, seconds, loss.memory});
+}
+
+void Training::mark_divergence(const MetricPlace& place) {
+    if (!options_.recorder) return;
+    options_.recorder->describe_with(
+        [place](traces::store::EventSink& sink) { add_metric(sink, place, "diverged", 1); });
+}
+
+// Only the process that hears the losses knows.
+void Training::judge_losses() {
+    if (!divergence_.since()) return;
+    result_.diverged_at = divergence_.since()->step;
+    result_.divergence = divergence_.sentence();
+    mark_divergence(*divergence_.since());
+    if (!options_.recorder) return;
+    options_.recorder->describe(traces::schema::DiagnosticRow{
+        options_.recorder->now_ns(), traces::schema::Severity::warning, result_.divergence});
 }
 
 // How long a step took, 0 if that is unknown. A loss is known one step late but before a pause: then the mean
@@ -361,7 +390,7 @@ double Training::seconds_of(std::int64_t step, double now) {
 MetricPlace Training::place_of(std::int64_t step) const {
     return {.step = step,
             .sample = options_.first_sample + (step + 1 - options_.first_step) * StepItems(job_).samples,
-            .time = options_.recorder->now_ns()};
+            .time = options_.recorder ? options_.recorder->now_ns() : 0};
 }
 
 void Training::on_validation(const BoardLoss& loss) {

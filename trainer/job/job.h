@@ -234,6 +234,7 @@ struct TrainSection {
     std::int64_t validate_every = 0;  // steps; 0: only at the end, if data.validation holds text out
     ModuleSelection freeze;           // modules whose parameters are not trained
     double label_smoothing = 0;       // images
+    double diverged_above = 10;       // times the first loss; 0: no loss is too large
 };
 
 struct PrecisionSection {

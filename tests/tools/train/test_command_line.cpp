@@ -48,7 +48,8 @@ TEST(CommandLine, HelpListsEveryKeyInItsSection) {
          {"bucket_cap_mb", "first_bucket_mb", "gradient_as_bucket_view", "static_graph", "shard_optimizer",
           "broadcast_buffers"}},
         {"train",
-         {"accumulation", "accumulation_sync", "clip_norm", "validate_every", "freeze", "label_smoothing"}},
+         {"accumulation", "accumulation_sync", "clip_norm", "validate_every", "freeze", "label_smoothing",
+          "diverged_above"}},
         {"precision", {"param", "reduce", "buffer", "tf32"}},
         {"memory", {"activation_checkpointing", "gemm_workspace_bytes"}},
         {"optimizer",
@@ -110,6 +111,18 @@ TEST(CommandLine, ALossThatIsNotFiniteEndsTheRunAndNamesTheModule) {
     EXPECT_EQ(trace_json({"info", trace}).at("ended"), true);
     EXPECT_EQ(trace_tool({"check", trace}).status, 0);
     EXPECT_THAT(texts(trace, "SELECT text FROM DIAGNOSTIC_EVENT"), Contains(HasSubstr("not finite")));
+}
+
+TEST(CommandLine, ALossThatStaysTooLargeIsSaidAtTheEnd) {
+    const Words words = {sample("mlp.toml"), "--model.width=16", "--run.steps=3",
+                         "--train.diverged_above=0.5"};
+    const Outcome outcome = train(words);
+    EXPECT_EQ(outcome.status, 0);
+    EXPECT_THAT(outcome.out,
+                HasSubstr("\nNote: the run diverged: from step 0 on, its loss is above 0.5 times"));
+    EXPECT_EQ(train_json(words).at("diverged_at"), 0);
+    EXPECT_EQ(train_json({sample("mlp.toml"), "--model.width=16", "--run.steps=3"}).at("diverged_at"),
+              nullptr);
 }
 
 TEST(CommandLine, ValidationLossesAreInTheResult) {

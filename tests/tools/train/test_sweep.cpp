@@ -128,6 +128,62 @@ TEST_F(Sweep, OneThatRunsOutOfMemoryIsARowAndLeavesACompleteTrace) {
     EXPECT_LE(runs[1].at("reserved_bytes"), 400000);
 }
 
+// Steps of length 1000 make the loss infinite; with a bound of half the first loss, no loss is small enough.
+TEST_F(Sweep, MarksRunsThatDiverge) {
+    const Words words = {"sweep",
+                         sample("mlp.toml"),
+                         "--model.width=64",
+                         "--run.ranks=1",
+                         "--run.steps=5",
+                         "--optimizer.lr=0.001,1000",
+                         "--train.diverged_above=10,0.5",
+                         "-o",
+                         folder_ / "out"};
+    const Json runs = train_json(words).at("runs");
+    ASSERT_EQ(runs.size(), 4u);
+    EXPECT_FALSE(runs[0].contains("diverged_at"));
+    EXPECT_EQ(runs[1].at("diverged_at"), 0);
+    EXPECT_EQ(runs[1].at("error"), nullptr) << "it went on";
+    for (const std::size_t i : {2, 3}) {
+        EXPECT_GT(runs[i].at("diverged_at"), 0);
+        EXPECT_THAT(runs[i].at("error").get<std::string>(),
+                    AllOf(StartsWith("failed: step "), HasSubstr("not finite")));
+    }
+    const std::string trace = runs[1].at("trace");
+    EXPECT_EQ(number(trace, "SELECT step FROM metrics WHERE name = 'diverged'"), 0);
+    EXPECT_THAT(texts(trace, "SELECT text FROM DIAGNOSTIC_EVENT"),
+                Contains(StartsWith("the run diverged: from step 0 on")));
+    const Json compared = trace_json({"compare", runs[0].at("trace"), trace});
+    EXPECT_EQ(compared.at("runs").at(0).at("diverged_step"), nullptr);
+    EXPECT_EQ(compared.at("runs").at(1).at("diverged_step"), 0);
+    Words again = words;
+    again.emplace_back("--overwrite");
+    EXPECT_THAT(train(again).out,
+                AllOf(HasSubstr(" diverged at step 0\n"), HasSubstr(" diverged at step 2 [1]\n"),
+                      HasSubstr("\n[1] step 2: the loss is not finite")));
+}
+
+// What a larger batch costs in loss is beside what it gains in speed.
+TEST_F(Sweep, ShowsTheSamplesASecondBesideTheLossAndTheLearningRate) {
+    const Words batches = {"--data.batch=4,16", "--optimizer.lr=0.1", "--optimizer.lr_scaling=linear",
+                           "--optimizer.lr_batch=8"};
+    const Json runs = sweep_json(batches);
+    for (const std::size_t i : {0, 1}) {
+        EXPECT_EQ(runs[i].at("items"), "samples");
+        EXPECT_EQ(runs[i].at("items_per_step"), i == 0 ? 8 : 32);  // 2 ranks
+        EXPECT_DOUBLE_EQ(runs[i].at("learning_rate").get<double>(), i == 0 ? 0.1 : 0.4);
+        EXPECT_DOUBLE_EQ(
+            runs[i].at("items_per_second").get<double>() * runs[i].at("average_step_us").get<double>() / 1e6,
+            runs[i].at("items_per_step").get<double>());
+    }
+    Words again = batches;
+    again.emplace_back("--overwrite");
+    EXPECT_THAT(sweep(again).out,
+                AllOf(HasSubstr("learning rate"), HasSubstr("samples/s"), HasSubstr("last loss")));
+    EXPECT_EQ(sweep({"--fsdp.wrap=root,module:Linear"}, "other").out.find("learning rate"),
+              std::string::npos);
+}
+
 TEST_F(Sweep, ADryRunPredictsAndWritesNothing) {
     const Json runs = sweep_json({"--fsdp.wrap=root,module:Linear", "--dry-run"});
     for (const Json& run : runs) {

@@ -289,6 +289,7 @@ Comparison compare(const std::vector<const store::Trace*>& traces, const std::ve
         fill_times(trace, selection, run);
         fill_memory(trace, selection, run);
         fill_collectives(trace, selection, run);
+        if (const auto step = diverged_step(trace)) run.diverged_step = static_cast<double>(*step);
         comparison.runs.push_back(std::move(run));
     }
     return comparison;
@@ -359,6 +360,9 @@ Fields<RunColumn> run_fields() {
           "for.",
           in_json},
          value_of<&R::to_loss_us>},
+        {{"diverged_step", "", Unit::index,
+          "The step from which its losses diverged; none: they did not, or it has none.", in_json},
+         value_of<&R::diverged_step>},
         {{"collectives", "", Unit::text, "The collectives, mean of the ranks; the keys of `collectives`.",
           in_json},
          nested<R>},
@@ -429,6 +433,16 @@ class FigureList {
         add(fmt::format("Time to loss {} (µs)", loss), Unit::us, [](const RunColumn& r) -> ComparedValue {
             return {r.to_loss_us, 0};
         });
+    }
+
+    void add_divergence() {
+        if (any([](const RunColumn& r) { return !std::isnan(r.diverged_step); }))
+            add(
+                "Diverged from step", Unit::digits6,
+                [](const RunColumn& r) -> ComparedValue {
+                    return {r.diverged_step, 0};
+                },
+                false);
     }
 
     void add_memory() {
@@ -503,6 +517,7 @@ std::vector<ComparedFigure> compared_figures(const Comparison& comparison) {
     FigureList list(comparison);
     list.add_times();
     if (comparison.loss) list.add_time_to_loss(*comparison.loss);
+    list.add_divergence();
     list.add_memory();
     list.add_collectives();
     return list.take();

@@ -55,7 +55,8 @@ struct RunColumn {
     std::int64_t predicted_peak_bytes = -1;  // by the memory account, for the same rank; -1 none stored
     std::array<Spread, kTimeCategories> categories_spread{};
     Spread communication_spread, exposed_communication_spread, memcpy_spread, device_busy_spread;
-    double to_loss_us = std::numeric_limits<double>::quiet_NaN();  // until Comparison::loss was reached
+    double to_loss_us = std::numeric_limits<double>::quiet_NaN();     // until Comparison::loss was reached
+    double diverged_step = std::numeric_limits<double>::quiet_NaN();  // metrics.h
 };
 
 struct Comparison {

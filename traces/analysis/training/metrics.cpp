@@ -15,7 +15,8 @@
 namespace shardscope::traces::analysis {
 namespace {
 
-constexpr std::string_view kLoss = "loss", kValidationLoss = "validation_loss", kMark = "metric ";
+constexpr std::string_view kLoss = "loss", kValidationLoss = "validation_loss", kMark = "metric ",
+                           kDiverged = "diverged";
 
 // Losses first, then by name, then by rank.
 using CurveKey = std::tuple<int, std::string, int>;
@@ -184,6 +185,16 @@ MetricsReport metrics_report(const store::Trace& trace, const Selection& selecti
     if (!name.empty())
         std::erase_if(report.curves, [&](const MetricCurve& curve) { return curve.name != name; });
     return report;
+}
+
+std::optional<std::int64_t> diverged_step(const store::Trace& trace) {
+    std::optional<std::int64_t> first;
+    const auto add = [&](std::int64_t step) { first = std::min(first.value_or(step), step); };
+    for (const schema::MetricRow& row : trace.metrics)
+        if (trace.strings[row.name] == kDiverged) add(row.step);
+    for (const store::Step& step : trace.steps)
+        if (step.loss && !std::isfinite(*step.loss)) add(step.number);
+    return first;
 }
 
 Fields<MetricCurve> metric_fields() {

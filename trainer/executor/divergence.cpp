@@ -1,0 +1,26 @@
+#include "trainer/executor/divergence.h"
+
+#include <fmt/core.h>
+
+namespace shardscope::trainer::executor {
+
+void Divergence::add(const MetricPlace& place, double loss) {
+    if (!first_) first_ = loss;
+    last_ = loss;
+    if (above_ <= 0 || loss <= above_ * *first_) {
+        since_.reset();
+    } else if (!since_) {
+        since_ = place;
+    }
+}
+
+std::string Divergence::sentence() const {
+    return fmt::format(
+        "the run diverged: from step {} on, its loss is above {} times that of its first step, and at the "
+        "end {:.4g} after "
+        "{:.4g}; lower optimizer.lr, lengthen optimizer.warmup_steps, or clip the gradients "
+        "(train.clip_norm)",
+        since_->step, above_, last_, *first_);
+}
+
+}  // namespace shardscope::trainer::executor
