@@ -1,4 +1,5 @@
 // shardscope-train: reads the command line, loads the job, reports errors with the right exit status.
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -16,6 +17,7 @@
 #include "traces/schema/schema.h"
 #include "traces/store/apart.h"
 #include "trainer/cli/bench_collectives.h"
+#include "trainer/cli/bench_verb.h"
 #include "trainer/cli/calibrate_verb.h"
 #include "trainer/cli/generate.h"
 #include "trainer/cli/join.h"
@@ -103,6 +105,19 @@ JSON: the keys of the two lists. Times are in the units of --costs.
 
 {}
 Exit status: 0 done, 1 the file cannot be written, 2 a wrong command line or a schedule that cannot run.
+)";
+
+constexpr const char* kBenchHelp =
+    R"(Trains the job for --warm-up steps, then times --iterations of --steps each, and prints images, tokens or samples
+per second of a rank, their mean +- 1.96 standard deviations of the iterations, and the total, in the form of
+Horovod's synthetic benchmarks. Nothing is recorded, validated or saved. data.batch is that of a rank.
+
+--engines runs it over each: local (ranks are threads), tcp, gloo and mpi (ranks are processes of this machine), nccl
+(GPUs). One that is not there is a row that says why. With 1 among --ranks, the efficiency of the others is their
+total over that of one rank times their number; one rank needs no engine and is measured once.
+
+Exit status: 0 at least one was measured, 1 none, 2 a wrong command line or job, 130 or 143 stopped by Ctrl-C or
+SIGTERM.
 )";
 
 // If ranks are processes, only rank 0 reports errors in the command line or the job.
@@ -318,6 +333,41 @@ int run_schedule(const std::vector<std::string>& arguments) {
     return show_schedule(options);
 }
 
+int run_bench(const std::vector<std::string>& arguments) {
+    CLI::App app{"Measures how many images, tokens or samples a second a job trains on.",
+                 "shardscope-train bench"};
+    app.footer(std::string(kBenchHelp) + "\n" + job::job_help());
+    app.set_version_flag("--version", version_text());
+    std::string file, format = "table";
+    BenchOptions options;
+    app.add_option("JOB.toml", file, "The job file")->required();
+    const auto add_count = [&](const char* name, int& value, const char* help) {
+        app.add_option(name, value, help)->check(CLI::Range(1, 100000))->capture_default_str();
+    };
+    add_count("--warm-up", options.length.warm_up, "Steps before the first that is timed");
+    add_count("--iterations", options.length.iterations, "Times that are measured");
+    add_count("--steps", options.length.steps, "Steps of each");
+    app.add_option("--ranks", options.ranks,
+                   "Numbers of ranks, such as 1,2,4; the job's own if none is given")
+        ->delimiter(',')
+        ->check(CLI::Range(1, 256));
+    std::vector<std::string> engines = bench_engines();
+    engines.emplace_back("all");
+    app.add_option("--engines", options.engines,
+                   "Engines of collectives, with commas; the job's own if none is given")
+        ->delimiter(',')
+        ->check(CLI::IsMember(engines));
+    app.add_option("--format", format, "Format of the result on standard output")
+        ->check(CLI::IsMember({"table", "json"}))
+        ->capture_default_str();
+    std::vector<job::Override> overrides;
+    if (const auto status = parse(app, arguments, overrides)) return *status;
+    if (std::find(options.engines.begin(), options.engines.end(), "all") != options.engines.end())
+        options.engines = bench_engines();
+    options.json = format == "json";
+    return bench(file, overrides, options);
+}
+
 // A command of the tool besides training.
 struct Verb {
     const char* name;
@@ -326,6 +376,7 @@ struct Verb {
 };
 constexpr Verb kVerbs[] = {
     {"sweep", "the same for every combination of some values", run_sweep},
+    {"bench", "images, tokens or samples a second, over engines and numbers of ranks", run_bench},
     {"plan", "which configuration of a job fits a cluster, and which is the fastest", run_plan},
     {"calibrate", "a cost model for simulations from traces of runs", run_calibrate},
     {"schedule", "pipeline schedules: a picture, idle time, memory in flight, a comparison", run_schedule},

@@ -1,0 +1,171 @@
+#include "trainer/cli/bench_verb.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <set>
+#include <utility>
+
+#include <fmt/core.h>
+#include <nlohmann/json.hpp>
+
+#include "traces/schema/json_text.h"
+#include "trainer/cli/child.h"
+#include "trainer/cli/exit_status.h"
+#include "trainer/cli/output.h"
+#include "trainer/cli/stop.h"
+#include "trainer/executor/step_metrics.h"
+#include "trainer/sharding/program.h"
+
+namespace shardscope::trainer::cli {
+
+namespace {
+
+// What an engine is in a job's keys. One rank needs no engine: on the cpu it is a thread.
+std::vector<job::Override> keys_of(const std::string& engine, int ranks) {
+    const std::string number = std::to_string(ranks);
+    if (engine == "nccl") return {{"run.device", "cuda"}, {"run.ranks", number}};
+    if (engine == "local") return {{"run.device", "cpu"}, {"run.comm", "local"}, {"run.ranks", number}};
+    return {{"run.device", "cpu"}, {"run.comm", engine}, {"run.processes", number}};
+}
+
+// The engine of a job that names none.
+std::string engine_of(const job::Job& job) {
+    if (job.run.device == job::DeviceKind::cuda) return "nccl";
+    if (job.run.processes <= 1) return "local";
+    switch (job.run.comm) {
+        case job::CommKind::mpi:
+            return "mpi";
+        case job::CommKind::gloo:
+            return "gloo";
+        default:
+            return "tcp";
+    }
+}
+
+class Bench {
+  public:
+    Bench(const std::string& file, const std::vector<job::Override>& overrides, const BenchOptions& options);
+    int run();
+
+  private:
+    void add(const std::string& engine, int ranks);
+    void measure(BenchRun& run);
+
+    const std::string& file_;
+    const std::vector<job::Override>& overrides_;
+    const BenchOptions& options_;
+    job::Job job_;
+    BenchResult result_;
+};
+
+Bench::Bench(const std::string& file, const std::vector<job::Override>& overrides,
+             const BenchOptions& options)
+    : file_(file), overrides_(overrides), options_(options), job_(load_job(file, overrides)) {
+    for (const job::Override& given : overrides) {
+        if (given.key == "run.steps")
+            throw job::JobError(
+                "command line: run.steps: bench counts its own steps; give --warm-up, --iterations and "
+                "--steps");
+    }
+    if (job_.run.device == job::DeviceKind::sim) {
+        throw job::JobError(
+            where(job_, "run.device") +
+            "run.device: bench measures real devices; set it to \"cpu\" or \"cuda\", or run the job "
+            "without bench, which prints what the simulation predicts");
+    }
+    const executor::StepItems items(job_);
+    result_.items = items.name;
+    result_.batch = job_.data.batch;
+    result_.length = options.length;
+    const std::vector<int> ranks = options.ranks.empty() ? std::vector{job_.run.ranks} : options.ranks;
+    const std::vector<std::string> engines =
+        options.engines.empty() ? std::vector{engine_of(job_)} : options.engines;
+    for (const std::string& engine : engines)
+        for (const int number : ranks) add(engine, number);
+}
+
+void Bench::add(const std::string& engine, int ranks) {
+    const std::string own = ranks == 1 && engine != "nccl" ? "local" : engine;
+    const auto same = [&](const BenchRun& run) { return run.engine == own && run.ranks == ranks; };
+    if (std::any_of(result_.runs.begin(), result_.runs.end(), same)) return;
+    BenchRun run;
+    run.engine = own;
+    run.ranks = ranks;
+    result_.runs.push_back(std::move(run));
+}
+
+void Bench::measure(BenchRun& run) {
+    std::vector<job::Override> overrides;
+    const std::vector<job::Override> keys = keys_of(run.engine, run.ranks);
+    for (const job::Override& given : overrides_) {
+        static const std::set<std::string> kOwn = {"run.device", "run.comm", "run.ranks", "run.processes"};
+        if (!kOwn.contains(given.key)) overrides.push_back(given);
+    }
+    overrides.insert(overrides.end(), keys.begin(), keys.end());
+    // Nothing but the steps is measured.
+    for (const auto& [key, value] : {std::pair{"run.trace", ""},
+                                     {"checkpoint.save", ""},
+                                     {"checkpoint.every", "0"},
+                                     {"train.validate_every", "0"},
+                                     {"data.validation", "0"}})
+        overrides.push_back({key, value});
+    overrides.push_back({"run.steps", std::to_string(options_.length.all())});
+    double items = 0;
+    try {
+        const sharding::Program program(load_job(file_, overrides));
+        run.description = describe_run(program);
+        items = static_cast<double>(executor::StepItems(program.job()).count) / run.ranks;
+    } catch (const job::JobError& error) {
+        run.error = error.what();
+        return;
+    }
+    std::vector<std::string> arguments = {file_, "--format", "json"};
+    for (const job::Override& key : overrides)
+        arguments.push_back(fmt::format("--{}={}", key.key, key.value));
+    const ChildResult child = run_again(arguments);
+    const nlohmann::json json = traces::schema::parse_json(child.out);
+    if (child.status == 0 && child.signal == 0 && json.is_object()) {
+        const auto done = json.value("seconds", std::vector<double>());
+        if (static_cast<int>(done.size()) == options_.length.all()) {
+            run.rates = rates_of(done, options_.length, items);
+            return;
+        }
+    }
+    run.error = child.signal != 0          ? fmt::format("its process ended by signal {}", child.signal)
+                : child.last_error.empty() ? "it did not print its result"
+                                           : child.last_error;
+}
+
+int Bench::run() {
+    const StopSignals listening;
+    bool any = false;
+    for (BenchRun& run : result_.runs) {
+        fmt::print(stderr, "Running {} steps on {} rank(s) over {} ...\n", options_.length.all(), run.ranks,
+                   run.engine);
+        measure(run);
+        if (StopSignals::received() != 0) return kSignalled + StopSignals::received();
+        any = any || run.error.empty();
+        if (!options_.json) fmt::print("{}\n", bench_text(result_, run));
+        std::fflush(stdout);
+    }
+    compare_with_one_rank(result_);
+    if (options_.json) {
+        fmt::print("{}", bench_json(result_));
+    } else if (result_.runs.size() > 1) {
+        fmt::print("{}", bench_table(result_));
+    }
+    return any ? 0 : kFailed;
+}
+
+}  // namespace
+
+const std::vector<std::string>& bench_engines() {
+    static const std::vector<std::string> kEngines = {"local", "tcp", "gloo", "mpi", "nccl"};
+    return kEngines;
+}
+
+int bench(const std::string& file, const std::vector<job::Override>& overrides, const BenchOptions& options) {
+    return Bench(file, overrides, options).run();
+}
+
+}  // namespace shardscope::trainer::cli
