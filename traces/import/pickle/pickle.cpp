@@ -1,9 +1,13 @@
 // See pickle.h.
 #include "traces/import/pickle/pickle.h"
 
+#include <algorithm>
 #include <array>
 #include <bit>
+#include <initializer_list>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -221,26 +225,73 @@ class Machine {
                 push(get(memo_line()));
                 break;
             default:
-                throw refusal(opcode);
+                if (options_.classes.empty() || !make(opcode)) throw refusal(opcode);
         }
         return true;
     }
 
+    // --- objects of the classes that may occur -----------------------------------------------------------
+
+    // Executes an opcode that names or makes one; false for all others.
+    bool make(unsigned char opcode) {
+        switch (opcode) {
+            case 'c': {
+                const std::string module = bytes_.line();
+                name(opcode, module + '.' + bytes_.line());
+                return true;
+            }
+            case 0x93: {
+                const std::string last(text_on_top()), module(text_on_top());
+                name(opcode, module + '.' + last);
+                return true;
+            }
+            case 'R':
+            case 0x81: {
+                const ValueRef arguments = pop(), callee = pop();
+                push(list_of({callee, arguments}));
+                return true;
+            }
+            case 'b': {
+                const ValueRef state = pop(), object = top();
+                if (Value(tree_, object).size() != 2 || !Value(tree_, object).is_list())
+                    throw fault("the pickle gives a state to what is not an object; it is damaged");
+                tree_.append(object, &state, 1);
+                return true;
+            }
+            case 'Q':
+                push(list_of({tree_.add_text("persistent"), pop()}));
+                return true;
+            default:
+                return false;
+        }
+    }
+
+    void name(unsigned char opcode, const std::string& full) {
+        const auto& known = options_.classes;
+        if (std::find(known.begin(), known.end(), full) == known.end()) throw refusal(opcode, full);
+        push(tree_.add_text(full));
+    }
+    std::string_view text_on_top() { return Value(tree_, pop()).text(); }
+    ValueRef list_of(std::initializer_list<ValueRef> items) {
+        const ValueRef list = tree_.add_list();
+        tree_.append(list, items.begin(), items.size());
+        return list;
+    }
+
     store::StoreError fault(const std::string& sentence) const { return bytes_.error(opcode_at_, sentence); }
 
-    store::StoreError refusal(unsigned char opcode) {
+    store::StoreError refusal(unsigned char opcode, std::string import = "") {
         const char* name = refused_name(opcode);
         if (name == nullptr) {
             return fault(fmt::format(
                 "0x{:02x} is not an opcode of a pickle; the file is damaged or not a pickle", opcode));
         }
         refused_ = true;
-        std::string import;
-        if (opcode == 'c' || opcode == 'i') {
+        if (import.empty() && (opcode == 'c' || opcode == 'i')) {
             import = bytes_.line();
             import += '.';
             import += bytes_.line();
-        } else if (opcode == 0x93 && stack_.size() >= 2) {
+        } else if (import.empty() && opcode == 0x93 && stack_.size() >= 2) {
             import = Value(tree_, stack_[stack_.size() - 2]).text();
             import += '.';
             import += Value(tree_, stack_.back()).text();
@@ -250,10 +301,12 @@ class Machine {
         for (char& c : import) {
             if (c < ' ' || c > '~') c = '?';
         }
-        return fault(fmt::format(
-            "the opcode {} would {}, and only pickles of plain data are read; a memory snapshot or a flight "
-            "recorder's dump of PyTorch has no such opcode",
-            name, import.empty() ? "call or import Python code" : fmt::format("import {}", import)));
+        return fault(fmt::format("the opcode {} would {}, and {}", name,
+                                 import.empty() ? "call or import Python code" : "import " + import,
+                                 options_.classes.empty()
+                                     ? "only pickles of plain data are read; a memory snapshot or a flight "
+                                       "recorder's dump of PyTorch has no such opcode"
+                                     : "a file of this format names other classes only"));
     }
 
     // --- stack -------------------------------------------------------------------------------------------

@@ -1,6 +1,7 @@
 // Reads Python pickles that are data: numbers, texts, lists, tuples, sets and dictionaries, of protocols 0 to
 // 5 (the C pickler's, the Python pickler's and PyTorch's own). Opcodes that would import, call or build
-// anything are refused by name, and no name is ever looked up: a pickle cannot make this reader do anything.
+// anything are refused by name, except for the classes that the caller lists, whose objects are read as
+// lists. No name is ever looked up: a pickle cannot make this reader do anything.
 //
 // The machine has no recursion but a stack, marks and a memo, each bounded by what the file's bytes can fill:
 // at most 40 bytes of memory per byte of pickle. A memory snapshot of PyTorch takes about 2 bytes per byte.
@@ -8,7 +9,9 @@
 // Source of the opcodes: Python's documentation of the module pickletools and PEP 3154, PEP 574.
 #pragma once
 
+#include <span>
 #include <string>
+#include <string_view>
 
 #include "traces/import/input/input.h"
 #include "traces/import/json/value_tree.h"
@@ -18,6 +21,10 @@ namespace shardscope::traces::importer {
 struct PickleOptions {
     bool partial = false;           // for a damaged pickle, return the values that were read
     std::size_t most_marks = 1000;  // nesting of lists, tuples and dictionaries; Python's own limit
+    // "module.name" of the classes and functions that may occur; they must outlive the call. A name is read
+    // as a text. An object, or the result of a call, becomes a list of the name, the arguments (a list) and,
+    // if it has one, the state. A persistent identifier becomes a list of "persistent" and what identifies.
+    std::span<const std::string_view> classes = {};
 };
 
 struct ParsedPickle {
