@@ -234,6 +234,14 @@ inline Shapes small_model() {
     return {{"net.0.weight", 7, 5}, {"net.0.bias", 7, 1}, {"net.2.weight", 3, 7}, {"scale", 1, 1}};
 }
 
+inline constexpr job::CheckpointFormat kFormats[] = {
+    job::CheckpointFormat::sharded, job::CheckpointFormat::full, job::CheckpointFormat::safetensors,
+    job::CheckpointFormat::dcp};
+inline std::string name_of(job::CheckpointFormat format) {
+    static constexpr const char* kNames[] = {"sharded", "full", "safetensors", "dcp"};
+    return kNames[static_cast<int>(format)];
+}
+
 inline job::Job job_with(const std::string& save, int ranks,
                          job::CheckpointFormat format = job::CheckpointFormat::sharded) {
     job::Job job;

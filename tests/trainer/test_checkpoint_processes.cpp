@@ -88,10 +88,9 @@ class SavedTogether : public ::testing::Test {
 // Covers FULL_SHARD, HYBRID_SHARD and DDP; a file for each rank, one file for all, and one made from parts.
 TEST_F(SavedTogether, HasTheFilesThatThreadsWrite) {
     for (const int shard : {4, 2, 1}) {
-        for (const job::CheckpointFormat format :
-             {job::CheckpointFormat::sharded, job::CheckpointFormat::full}) {
+        for (const job::CheckpointFormat format : kFormats) {
             for (const bool several_hosts : {false, true}) {
-                SCOPED_TRACE(std::to_string(shard) + (format == job::CheckpointFormat::full ? " full" : "") +
+                SCOPED_TRACE(std::to_string(shard) + " " + name_of(format) +
                              (several_hosts ? " several hosts" : ""));
                 const RunLayout layout = flat_layout(small_model(), 4, shard);
                 Memory memory(layout);

@@ -61,11 +61,8 @@ TEST_P(Resharding, AnyCutIntoPiecesLoadsIntoAnyOther) {
     }
 }
 
-INSTANTIATE_TEST_SUITE_P(Formats, Resharding,
-                         ::testing::Values(job::CheckpointFormat::sharded, job::CheckpointFormat::full),
-                         [](const auto& format) {
-                             return format.param == job::CheckpointFormat::full ? "full" : "sharded";
-                         });
+INSTANTIATE_TEST_SUITE_P(Formats, Resharding, ::testing::ValuesIn(kFormats),
+                         [](const auto& format) { return name_of(format.param); });
 
 TEST(OwnedPieces, NameEveryElementOnceAndTheLowestPlaceThatHoldsIt) {
     LayoutMaker maker({{"w", 10, 1}}, 3, 3);

@@ -164,6 +164,8 @@ TEST_F(GoingOn, IsTheSameBitForBitAtTheSameNumberOfRanks) {
              then.ddp.shard_optimizer = true;
          }},
         {"full file", [](job::Job& then) { then.checkpoint.format = job::CheckpointFormat::full; }},
+        {"safetensors", [](job::Job& then) { then.checkpoint.format = job::CheckpointFormat::safetensors; }},
+        {"dcp", [](job::Job& then) { then.checkpoint.format = job::CheckpointFormat::dcp; }},
     };
     for (const auto& [name, change] : changes) {
         job::Job then = job;

@@ -14,6 +14,7 @@
 
 #include "traces/schema/text.h"
 #include "trainer/checkpoint/error.h"
+#include "trainer/checkpoint/foreign.h"
 #include "trainer/checkpoint/manifest.h"
 
 namespace shardscope::trainer::checkpoint {
@@ -218,7 +219,7 @@ void remove_unfinished(const fs::path& save) {
 }
 
 fs::path find_checkpoint(const fs::path& path) {
-    if (has_manifest(path)) return path;
+    if (has_manifest(path) || is_foreign(path)) return path;
     const fs::path latest = path / kLatest;
     std::error_code error;
     if (!fs::is_directory(path, error)) {

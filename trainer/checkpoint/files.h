@@ -73,7 +73,8 @@ void publish_step(const std::filesystem::path& save, std::int64_t step);
 // back.
 void remove_unfinished(const std::filesystem::path& save);
 
-// The checkpoint's folder that `path` refers to: `path` itself if it holds a manifest; else the folder that
+// The checkpoint's folder that `path` refers to: `path` itself if it holds a manifest or is another library's
+// (foreign.h); else the folder that
 // its `latest` names (or, if that was moved aside, the one moved aside); else (a first save was interrupted
 // before it wrote `latest`) the step with the highest number. CheckpointError if there is none.
 std::filesystem::path find_checkpoint(const std::filesystem::path& path);

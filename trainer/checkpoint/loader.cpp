@@ -8,10 +8,11 @@
 #include <system_error>
 #include <utility>
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include "trainer/checkpoint/crc32c.h"
 #include "trainer/checkpoint/error.h"
+#include "trainer/checkpoint/foreign.h"
 
 namespace shardscope::trainer::checkpoint {
 
@@ -42,6 +43,10 @@ std::string name_of(const std::string& state, const std::string& path) {
     return state.empty() ? path : fmt::format("{} of {}", state, path);
 }
 
+std::string shape_text(const std::vector<std::int64_t>& dims) {
+    return fmt::format("[{}]", fmt::join(dims, ", "));
+}
+
 // Names the first key of the model that differs from the run that saved: this is what the user most likely
 // needs to know.
 std::string model_hint(const Manifest& manifest, const job::Job& job) {
@@ -61,7 +66,15 @@ std::string model_hint(const Manifest& manifest, const job::Job& job) {
 
 StoredCheckpoint::StoredCheckpoint(const std::string& path)
     : folder_(find_checkpoint(path)),
-      manifest_(parse_manifest(read_whole(manifest_path()), manifest_path().string())) {
+      manifest_path_(folder_ / kManifestName),
+      foreign_(checkpoint::is_foreign(folder_)) {
+    if (foreign_) {
+        ForeignCheckpoint other = read_foreign(folder_);
+        manifest_path_ = std::move(other.index);
+        manifest_ = std::move(other.manifest);
+    } else {
+        manifest_ = parse_manifest(read_whole(manifest_path_), manifest_path_.string());
+    }
     for (std::size_t index = 0; index < manifest_.files.size(); ++index) {
         try {
             const std::int64_t bytes = files_.add(file_path(index));
@@ -86,7 +99,8 @@ StoredCheckpoint::StoredCheckpoint(const std::string& path)
 CheckpointLoader::CheckpointLoader(const StoredCheckpoint& stored, const job::Job& job, RunLayout layout,
                                    LoadUse use, std::optional<int> only_rank)
     : stored_(stored), layout_(std::move(layout)), use_(use) {
-    sample_offset_ = stored.manifest().samples - stored.manifest().step * samples_per_step(job);
+    if (!stored.is_foreign())
+        sample_offset_ = stored.manifest().samples - stored.manifest().step * samples_per_step(job);
     check_parameters(job);
     if (use_ == LoadUse::training) check_optimizer(job);
     check_values(only_rank);
@@ -108,6 +122,11 @@ void CheckpointLoader::check_parameters(const job::Job& job) {
                                model_hint(stored_.manifest(), job)));
         }
         const ManifestParameter& parameter = *found->second;
+        if (stored_.is_foreign() && parameter.dims != shape.dims()) {
+            refuse(fmt::format("{} is {} there and {} in the job's model; {}", shape.path,
+                               shape_text(parameter.dims), shape_text(shape.dims()),
+                               model_hint(stored_.manifest(), job)));
+        }
         if (parameter.rows != shape.rows || parameter.width != shape.width) {
             refuse(fmt::format("{} is {} x {} there and {} x {} in the job's model; {}", shape.path,
                                parameter.rows, parameter.width, shape.rows, shape.width,
@@ -143,7 +162,7 @@ void CheckpointLoader::check_optimizer(const job::Job& job) const {
     for (const auto& [key, value] : describe(job)) {
         if (key == "optimizer.type") type = value;
     }
-    if (manifest.optimizer != type) {
+    if (!manifest.optimizer.empty() && manifest.optimizer != type) {
         refuse(
             fmt::format("its optimizer is {}, the job's is {}: the state of one is useless to the other; set "
                         "optimizer.type = \"{}\"",
@@ -195,7 +214,8 @@ void CheckpointLoader::check_values(std::optional<int> only_rank) const {
     if (only_rank) needed = pieces_of(*only_rank);
     for (const ManifestParameter& parameter : stored_.manifest().parameters) {
         for (const ManifestPiece& piece : parameter.pieces) {
-            if (wanted(piece.state) && (!only_rank || needed.contains(&piece))) check(piece, parameter);
+            if (piece.crc32c && wanted(piece.state) && (!only_rank || needed.contains(&piece)))
+                check(piece, parameter);
         }
     }
 }
@@ -243,8 +263,17 @@ void CheckpointLoader::read(const sharding::StatePiece& piece, const RankMemory&
         const std::int64_t last = std::min(end, stored.first + stored.elements);
         const std::span<std::byte> part = to.subspan(static_cast<std::size_t>(4 * (first - piece.first)),
                                                      static_cast<std::size_t>(4 * (last - first)));
+        const std::int64_t at = stored.offset + (first - stored.first) * stored.stride * size_of(stored.type);
         try {
-            stored_.file(stored.file)->read(part, stored.offset + 4 * (first - stored.first));
+            if (stored.type == ElementType::fp32 && stored.stride == 1) {
+                stored_.file(stored.file)->read(part, at);
+                continue;
+            }
+            ManifestPiece some = stored;
+            some.elements = last - first;
+            std::vector<std::byte> bytes(static_cast<std::size_t>(some.extent()));
+            stored_.file(stored.file)->read(bytes, at);
+            to_fp32(bytes, stored.type, stored.stride, part);
         } catch (const std::system_error& error) {
             fail_to_read(stored_.file_path(stored.file), error);
         }

@@ -22,7 +22,8 @@ namespace shardscope::trainer::checkpoint {
 // A checkpoint whose manifest and files exist and have the right sizes. Its values have not been read yet.
 class StoredCheckpoint {
   public:
-    // `path`: a checkpoint's folder or a checkpoint.save folder. CheckpointError names the file that is at
+    // `path`: a checkpoint's folder or a checkpoint.save folder, or another library's (foreign.h).
+    // CheckpointError names the file that is at
     // fault.
     explicit StoredCheckpoint(const std::string& path);
 
@@ -32,13 +33,18 @@ class StoredCheckpoint {
         return tokenizer_;
     }  // the vocabulary's text; empty: the text is bytes, or the job has no text
 
-    std::filesystem::path manifest_path() const { return folder_ / kManifestName; }
+    // The file that says what is where: manifest.json, or another library's.
+    const std::filesystem::path& manifest_path() const { return manifest_path_; }
+    bool is_foreign() const { return foreign_; }  // written by another library
     std::shared_ptr<const File> file(std::size_t index) const { return files_.file(index); }
-    std::filesystem::path file_path(std::size_t index) const { return folder_ / manifest_.files[index].name; }
+    std::filesystem::path file_path(std::size_t index) const {
+        return manifest_path_.parent_path() / manifest_.files[index].name;
+    }
 
   private:
-    std::filesystem::path folder_;
+    std::filesystem::path folder_, manifest_path_;
     Manifest manifest_;
+    bool foreign_ = false;
     OpenFiles files_;
     std::string tokenizer_;
 };

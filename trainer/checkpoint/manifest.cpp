@@ -60,7 +60,7 @@ Json parameter_json(const Manifest& manifest, const ManifestParameter& parameter
                           {"elements", piece.elements},
                           {"file", manifest.files[piece.file].name},
                           {"offset", piece.offset},
-                          {"crc32c", piece.crc32c}});
+                          {"crc32c", piece.crc32c.value_or(0)}});
     }
     return {{"path", parameter.path},
             {"rows", parameter.rows},
@@ -193,17 +193,9 @@ class Reader {
         return piece;
     }
 
-    // Sorts the pieces by state and first element, and refuses overlaps.
     void refuse_overlaps(ManifestParameter& parameter) const {
-        std::vector<ManifestPiece>& pieces = parameter.pieces;
-        traces::schema::sort_rows(pieces, [](const ManifestPiece& a, const ManifestPiece& b) {
-            return std::tie(a.state, a.first) < std::tie(b.state, b.first);
-        });
-        for (std::size_t i = 1; i < pieces.size(); ++i) {
-            const ManifestPiece& before = pieces[i - 1];
-            if (before.state == pieces[i].state && before.first + before.elements > pieces[i].first) {
-                fail(fmt::format("{}: two pieces contain element {}", parameter.path, pieces[i].first));
-            }
+        if (const std::optional<std::int64_t> twice = sort_pieces(parameter.pieces)) {
+            fail(fmt::format("{}: two pieces contain element {}", parameter.path, *twice));
         }
     }
 
@@ -267,6 +259,18 @@ std::span<const ManifestPiece> pieces_within(const ManifestParameter& parameter,
         return piece.state == state && piece.first < first + elements;
     });
     return {begin, end};
+}
+
+std::optional<std::int64_t> sort_pieces(std::vector<ManifestPiece>& pieces) {
+    traces::schema::sort_rows(pieces, [](const ManifestPiece& a, const ManifestPiece& b) {
+        return std::tie(a.state, a.first) < std::tie(b.state, b.first);
+    });
+    for (std::size_t i = 1; i < pieces.size(); ++i) {
+        const ManifestPiece& before = pieces[i - 1];
+        if (before.state == pieces[i].state && before.first + before.elements > pieces[i].first)
+            return pieces[i].first;
+    }
+    return std::nullopt;
 }
 
 bool is_plain_name(std::string_view name) {

@@ -5,25 +5,33 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "trainer/checkpoint/element_type.h"
+
 namespace shardscope::trainer::checkpoint {
 
 inline constexpr int kCheckpointVersion = 1;
 inline constexpr const char* kManifestName = "manifest.json";
 
-// Elements [first, first + elements) of a parameter or of its state, in bytes [offset, offset + 4 * elements)
-// of a file.
+// Elements [first, first + elements) of a parameter or of its state, in a file from byte `offset` on. In
+// manifest.json all are fp32, without gaps.
 struct ManifestPiece {
     std::string state;  // "": the parameter itself; "exp_avg" …: its optimizer state
     std::int64_t first = 0, elements = 0;
     std::size_t file = 0;  // index into Manifest::files
     std::int64_t offset = 0;
-    std::uint32_t crc32c = 0;
+    std::optional<std::uint32_t> crc32c = 0;  // absent in the checkpoints of others
+    ElementType type = ElementType::fp32;
+    std::int64_t stride = 1;  // from one element to the next in the file, in elements
+
+    // The bytes in the file from the first element to the end of the last.
+    std::int64_t extent() const { return ((elements - 1) * stride + 1) * size_of(type); }
 
     bool operator==(const ManifestPiece&) const = default;
 };
@@ -32,6 +40,7 @@ struct ManifestParameter {
     std::string path;  // "net.0.weight"
     std::int64_t rows = 0, width = 1;
     std::vector<ManifestPiece> pieces;  // sorted by state, then by first
+    std::vector<std::int64_t> dims;     // of PyTorch's tensor; known only of the checkpoints of others
 
     std::int64_t elements() const { return rows * width; }
     bool operator==(const ManifestParameter&) const = default;
@@ -48,7 +57,7 @@ struct Manifest {
     std::int64_t step = 0;     // optimizer steps done
     std::int64_t samples = 0;  // samples of the run's stream that were trained on: the sampler's position
     std::int64_t seed = 0;     // run.seed, which with step and samples makes up the random state
-    std::string optimizer;     // optimizer.type
+    std::string optimizer;     // optimizer.type; empty: unknown
     int ranks = 1;             // ranks of the run that saved
     std::vector<std::pair<std::string, std::string>> job;  // every key of the run's job, with its value
     std::string tokenizer;  // the file of the vocabulary; empty: the text is bytes, or the job has no text
@@ -71,6 +80,9 @@ Manifest parse_manifest(std::string_view text, const std::string& name);
 // The pieces of a state that overlap the elements [first, first + elements), in their order; O(log n).
 std::span<const ManifestPiece> pieces_within(const ManifestParameter& parameter, std::string_view state,
                                              std::int64_t first, std::int64_t elements);
+
+// Sorts a parameter's pieces by state and first element; returns an element that two of them contain.
+std::optional<std::int64_t> sort_pieces(std::vector<ManifestPiece>& pieces);
 
 // Whether a file's name stays in its folder: it is not empty, has no '/', and is not "." or "..".
 bool is_plain_name(std::string_view name);

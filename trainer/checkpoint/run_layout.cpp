@@ -9,6 +9,7 @@
 #include <fmt/core.h>
 
 #include "traces/schema/sort_rows.h"
+#include "trainer/model/images.h"
 #include "trainer/model/tensor_parallel.h"
 #include "trainer/sharding/program.h"
 
@@ -50,13 +51,22 @@ void append_whole(std::vector<sharding::StatePiece>& held, const sharding::State
 
 }  // namespace
 
+std::vector<std::int64_t> ParameterShape::dims() const {
+    if (window > 0) return {rows, width / (window * window), window, window};
+    return width == 1 ? std::vector{rows} : std::vector{rows, width};
+}
+
 RunLayout layout_of(const sharding::Program& program) {
     RunLayout layout;
     layout.mesh = program.mesh();
     for (const model::Parameter* parameter : program.modules().parameters) {
         const std::int64_t width =
             parameter->width * (parameter->cut.cut == model::Cut::columns ? parameter->cut.ranks : 1);
-        layout.parameters.push_back({parameter->path, parameter->whole_elements / width, width});
+        const int owner = program.modules().owners[static_cast<std::size_t>(parameter->id)];
+        const auto* convolution =
+            dynamic_cast<const model::Conv2d*>(program.modules().modules[static_cast<std::size_t>(owner)]);
+        layout.parameters.push_back({parameter->path, parameter->whole_elements / width, width,
+                                     convolution ? convolution->window_size() : 0, parameter->trained});
     }
     // The buffers of modules are numbered after the parameters. Those of the first rank are kept, as in
     // PyTorch's state dict.
@@ -67,7 +77,7 @@ RunLayout layout_of(const sharding::Program& program) {
                            .first = 0,
                            .elements = buffer->elements,
                            .where = program.buffer(*buffer)});
-        layout.parameters.push_back({buffer->path, buffer->elements, 1});
+        layout.parameters.push_back({buffer->path, buffer->elements, 1, 0, false});
     }
     for (int role = 0; role < program.roles(); ++role) {
         const sharding::OptimizerPlanner& optimizer = program.role(role).optimizer();

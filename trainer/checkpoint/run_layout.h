@@ -22,8 +22,13 @@ namespace shardscope::trainer::checkpoint {
 struct ParameterShape {
     std::string path;
     std::int64_t rows = 0, width = 1;
+    int window = 0;  // of a convolution's filters [rows, window, window, channels]; 0: not one
+    bool trained = true;
 
     std::int64_t elements() const { return rows * width; }
+    // As PyTorch's tensor of the name has them; filters are [rows, channels, window, window] there, and ours
+    // are those in channels_last.
+    std::vector<std::int64_t> dims() const;
 };
 
 struct RunLayout {

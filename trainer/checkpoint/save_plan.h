@@ -20,12 +20,18 @@ struct PlannedPiece {
     std::size_t file = 0;  // index into SavePlan::files
     std::int64_t offset = 0;
     std::int64_t part_offset = 0;  // offset in the part of its place, if that part is a file of its own
+    // The part of the file that is a torch.save of this piece (`dcp`): its numbers begin at `offset`.
+    std::int64_t frame = 0, frame_bytes = 0;
 };
 
 struct SavePlan {
-    bool one_file = false;             // checkpoint.format = "full"
+    job::CheckpointFormat format = job::CheckpointFormat::sharded;
+    std::vector<ParameterShape> shapes;  // of the parameters
+    // Whether places write into the same files (`full`, `safetensors`), where each state is contiguous.
+    bool shared_files = false;
     std::vector<ManifestFile> files;   // the files of the checkpoint
-    std::vector<PlannedPiece> pieces;  // in the order of parameters; `full`: each state is contiguous
+    std::vector<std::string> headers;  // what each file begins with; empty, or one for each file
+    std::vector<PlannedPiece> pieces;  // in the order of parameters
     std::set<int> writers;             // the places that write something
 };
 
@@ -37,9 +43,9 @@ enum class PartPlace : std::uint8_t {
     own,    // into a file for each place, from which copy_parts() makes the checkpoint's files
 };
 
-// The file that a place fills (alone or, with `full` and `final`, together with others) and the bytes that it
-// has at least afterwards. `place` is one of the writers.
-ManifestFile part_file(const SavePlan& plan, PartPlace where, int place);
+// The files that a place fills (alone or, with shared files and `final`, together with others) and the bytes
+// that each has at least afterwards. `place` is one of the writers.
+std::vector<ManifestFile> part_files(const SavePlan& plan, PartPlace where, int place);
 
 // Writes what a place owns into files of `folder` and syncs them; stores the checksums of its pieces in
 // `checksums`, which is indexed by piece. Returns the number of bytes. Files that no other place writes must
@@ -51,5 +57,8 @@ std::int64_t write_part(const SavePlan& plan, PartPlace where, int place, const 
 // std::system_error; std::runtime_error if bytes differ from those that were written.
 void copy_parts(const SavePlan& plan, const std::filesystem::path& folder,
                 std::span<const std::uint32_t> checksums);
+
+// Writes the headers and syncs their files, which all places have filled. std::system_error.
+void write_headers(const SavePlan& plan, const std::filesystem::path& folder);
 
 }  // namespace shardscope::trainer::checkpoint

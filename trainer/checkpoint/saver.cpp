@@ -7,6 +7,7 @@
 #include <fmt/core.h>
 
 #include "trainer/checkpoint/crc32c.h"
+#include "trainer/checkpoint/dcp_write.h"
 #include "trainer/checkpoint/save_folder.h"
 
 namespace shardscope::trainer::checkpoint {
@@ -41,9 +42,11 @@ CheckpointSaver::CheckpointSaver(const job::Job& job, RunLayout layout, SaveSett
       settings_(std::move(settings)),
       on_saved_(std::move(on_saved)),
       plan_(plan_save(layout_, job.checkpoint.format)),
-      part_place_(plan_.one_file && settings_.several_hosts ? PartPlace::own : PartPlace::final),
+      part_place_(plan_.shared_files && settings_.several_hosts ? PartPlace::own : PartPlace::final),
       lock_(take_folder(folder_, settings_)),
-      samples_per_step_(samples_per_step(job)) {
+      samples_per_step_(samples_per_step(job)),
+      optimizer_(job.optimizer),
+      accumulation_(job.train.accumulation) {
     facts_.job = describe(job);
     facts_.seed = job.run.seed;
     facts_.optimizer = value_of(facts_.job, "optimizer.type");
@@ -127,6 +130,9 @@ void CheckpointSaver::complete(Pending& pending, std::int64_t step) {
     const fs::path folder = unfinished(step);
     if (!pending.error) {
         try {
+            write_headers(plan_, folder);
+            if (plan_.format == job::CheckpointFormat::dcp)
+                write_dcp_index(plan_, optimizer_, folder, {step, accumulation_});
             if (!settings_.tokenizer.empty()) write_file(folder / kTokenizerName, settings_.tokenizer);
             write_file(folder / kManifestName, to_text(manifest(pending, step)));
             publish_step(folder_, step);

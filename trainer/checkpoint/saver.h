@@ -101,7 +101,9 @@ class CheckpointSaver {
     const PartPlace part_place_;
     const std::optional<File> lock_;  // lock of the folder, on rank 0
     Manifest facts_;                  // what is the same in every manifest of the run
-    std::int64_t samples_per_step_;
+    const std::int64_t samples_per_step_;
+    const job::OptimizerSection optimizer_;
+    const std::int64_t accumulation_;
     mutable std::mutex mutex_;                                  // guards the members below
     std::map<std::int64_t, std::unique_ptr<Pending>> pending_;  // by step
     bool failed_ = false;

@@ -98,22 +98,23 @@ void CheckpointSaver::take_parts(const std::vector<std::string>& texts, std::int
 void CheckpointSaver::check_files(std::int64_t step) const {
     const world::World& world = *settings_.world;
     for (const int place : plan_.writers) {
-        const ManifestFile file = part_file(plan_, part_place_, place);
-        const fs::path path = unfinished(step) / file.name;
-        std::string seen;
-        try {
-            const std::int64_t bytes = File::open_to_read(path).bytes();
-            if (bytes >= file.bytes) continue;
-            seen = std::to_string(bytes);
-        } catch (const std::system_error& error) {
-            if (error.code() != std::errc::no_such_file_or_directory) throw;
-            seen = "none";
+        for (const ManifestFile& file : part_files(plan_, part_place_, place)) {
+            const fs::path path = unfinished(step) / file.name;
+            std::string seen;
+            try {
+                const std::int64_t bytes = File::open_to_read(path).bytes();
+                if (bytes >= file.bytes) continue;
+                seen = std::to_string(bytes);
+            } catch (const std::system_error& error) {
+                if (error.code() != std::errc::no_such_file_or_directory) throw;
+                seen = "none";
+            }
+            throw std::runtime_error(fmt::format(
+                "{}: {} sees {} of the {} bytes that {} has written; checkpoint.save must be on a file "
+                "system that all hosts share, at the same path for all of them",
+                path.string(), process_name(world, 0), seen, file.bytes,
+                process_name(world, layout_.rank_at(place))));
         }
-        throw std::runtime_error(fmt::format(
-            "{}: {} sees {} of the {} bytes that {} has written; checkpoint.save must be on a file system "
-            "that all hosts share, at the same path for all of them",
-            path.string(), process_name(world, 0), seen, file.bytes,
-            process_name(world, layout_.rank_at(place))));
     }
 }
 

@@ -25,10 +25,11 @@ checkpoint::RankMemory memory_of(executor::RankRunner& runner) {
 }  // namespace
 
 void Checkpointing::open() {
-    if (job_.checkpoint.load.empty()) return;
+    const std::string& from = starts_new() ? job_.checkpoint.initial_load : job_.checkpoint.load;
+    if (from.empty()) return;
     std::string folder;
     together(joined_, [&] {
-        if (first()) folder = checkpoint::find_checkpoint(job_.checkpoint.load).string();
+        if (first()) folder = checkpoint::find_checkpoint(from).string();
     });
     // Another host may find a different latest checkpoint, and new ones may appear: rank 0 decides.
     if (joined_) folder = joined_->world().broadcast(folder);
@@ -61,6 +62,13 @@ void Checkpointing::open(const std::string& folder) {
         const std::string file = (stored_->folder() / stored_->manifest().tokenizer).string();
         tokenizer_ = std::make_shared<data::BpeTokenizer>(data::bpe_from_text(stored_->tokenizer(), file));
     }
+    if (starts_new()) return;
+    if (stored_->manifest().step < 0) {
+        throw checkpoint::CheckpointError(
+            fmt::format("{}: does not contain how many steps were done, so training cannot continue from it; "
+                        "start with its parameters (checkpoint.initial_load)",
+                        stored_->manifest_path().string()));
+    }
     if (first_step() >= job_.run.steps) {
         throw job::JobError(fmt::format(
             "{}run.steps: the checkpoint {} is after step {} already; set run.steps above it to continue",
@@ -75,13 +83,14 @@ void Checkpointing::prepare(const sharding::Program& program, const data::Tokeni
     together(joined_, [&] {
         if (!stored_) return;
         loader_ = std::make_unique<checkpoint::CheckpointLoader>(
-            *stored_, job_, checkpoint::layout_of(program), checkpoint::LoadUse::training, only_rank);
+            *stored_, job_, checkpoint::layout_of(program),
+            starts_new() ? checkpoint::LoadUse::weights : checkpoint::LoadUse::training, only_rank);
     });
     if (job_.checkpoint.save.empty()) return;
     checkpoint::SaveSettings settings;
     settings.overwrite = job_.run.overwrite;
-    if (stored_) settings.goes_on_from = stored_->folder();
-    if (loader_) settings.sample_offset = loader_->sample_offset();
+    if (stored_ && !starts_new()) settings.goes_on_from = stored_->folder();
+    if (loader_ && !starts_new()) settings.sample_offset = loader_->sample_offset();
     if (const auto* bpe = dynamic_cast<const data::BpeTokenizer*>(used)) settings.tokenizer = to_text(*bpe);
     if (joined_) {
         settings.world = &joined_->world();
@@ -94,9 +103,11 @@ void Checkpointing::prepare(const sharding::Program& program, const data::Tokeni
 }
 
 void Checkpointing::attach(executor::RunOptions& options) {
-    if (loader_) {
+    if (loader_ && !starts_new()) {
         options.first_step = first_step();
         options.first_sample = first_step() * checkpoint::samples_per_step(job_) + loader_->sample_offset();
+    }
+    if (loader_) {
         options.hooks.after_setup = [this](int rank, executor::RankRunner& runner) {
             loader_->fill(rank, memory_of(runner));
         };

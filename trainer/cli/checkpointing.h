@@ -23,8 +23,8 @@ class Checkpointing {
     // `joined`: the job's processes, one rank each; null: this process runs all ranks.
     Checkpointing(const job::Job& job, Joined* joined) : job_(job), joined_(joined) {}
 
-    // Opens checkpoint.load if the job names one. CheckpointError: it cannot be used. JobError: no step is
-    // left to train. Collective, like prepare().
+    // Opens checkpoint.load or checkpoint.initial_load if the job names one. CheckpointError: it cannot be
+    // used. JobError: no step is left to train. Collective, like prepare().
     void open();
 
     // The vocabulary that the stored run was trained with; null: bytes, no text, or nothing loaded.
@@ -39,11 +39,13 @@ class Checkpointing {
     // Sets the hooks, the first step and the first sample.
     void attach(executor::RunOptions& options);
 
-    std::int64_t first_step() const { return stored_ ? stored_->manifest().step : 0; }
+    std::int64_t first_step() const { return stored_ && !starts_new() ? stored_->manifest().step : 0; }
     bool saves() const { return saver_ != nullptr; }
     bool failed() const { return saver_ && saver_->failed(); }
 
   private:
+    // Whether only parameters are loaded, into a run that begins.
+    bool starts_new() const { return !job_.checkpoint.initial_load.empty(); }
     bool first() const { return !joined_ || joined_->world().rank() == 0; }
     void open(const std::string& folder);
     void compare_manifests();

@@ -62,6 +62,7 @@ std::vector<std::string> notes_of(const job::Job& job) {
     if (!job.checkpoint.load.empty())
         note("checkpoint.load",
              "loads nothing; the optimizer's state is there from the start, as after a load");
+    if (!job.checkpoint.initial_load.empty()) note("checkpoint.initial_load", "loads nothing");
     if (job.data.validation > 0)
         note("data.validation", "opens no data, and counts no time for the validation");
     return notes;

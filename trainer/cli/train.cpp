@@ -116,6 +116,8 @@ void Training::announce() const {
     if (checkpoints_.first_step() > 0)
         fmt::print(stderr, "continuing after step {} of {}\n", checkpoints_.first_step(),
                    job().checkpoint.load);
+    if (!job().checkpoint.initial_load.empty())
+        fmt::print(stderr, "starting with the parameters of {}\n", job().checkpoint.initial_load);
 }
 
 void Training::say(const std::string& line) {

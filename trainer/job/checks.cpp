@@ -366,6 +366,14 @@ void Checks::rest() const {
         refuse("checkpoint.every", "checkpoint.save",
                "there is nowhere to save; set checkpoint.save to a folder");
     }
+    if (!job_.checkpoint.initial_load.empty() && !job_.checkpoint.load.empty()) {
+        refuse("checkpoint.initial_load", "checkpoint.load",
+               "a run that continues has its parameters from there; omit one of the two");
+    }
+    if (job_.checkpoint.format == CheckpointFormat::safetensors && job_.model.type == ModelType::resnet) {
+        refuse("checkpoint.format", "model.type",
+               "filters are kept channels last, which safetensors cannot express; set it to \"dcp\"");
+    }
 }
 
 void finish(Job& job, const std::string& file, const Origins& origins) {

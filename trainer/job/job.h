@@ -59,7 +59,7 @@ enum class Precision : std::uint8_t { fp32, bf16 };
 enum class LrScaling : std::uint8_t { none, linear, sqrt };
 enum class Warmup : std::uint8_t { gradual, constant };
 enum class LrSchedule : std::uint8_t { constant, step, cosine, polynomial };
-enum class CheckpointFormat : std::uint8_t { sharded, full };
+enum class CheckpointFormat : std::uint8_t { sharded, full, safetensors, dcp };
 
 // Some modules of a model: "none", "module:NAME[,NAME]" (by class), "path:PATTERN[,PATTERN]" (by path; * and
 // ? stand for characters of one part of a path, ** for any) or "every:K,NAME[,NAME]" (the first of every K
@@ -274,7 +274,8 @@ struct SimSection {
 };
 
 struct CheckpointSection {
-    std::string save, load;  // folders; empty: none
+    std::string save, load;    // folders; empty: none
+    std::string initial_load;  // a folder or file from which only the parameters are taken; empty: none
     std::int64_t every = 0;  // steps between saves; 0: at the end only
     CheckpointFormat format = CheckpointFormat::sharded;
 };

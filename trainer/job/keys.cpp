@@ -426,10 +426,15 @@ std::vector<Key> make_keys() {
             checkpoint.text("save", &CheckpointSection::save, "folder to save checkpoints in; empty: none")),
         own_path(checkpoint.text("load", &CheckpointSection::load,
                                  "folder of the checkpoint to continue from; empty: none")),
+        own_path(checkpoint.text("initial_load", &CheckpointSection::initial_load,
+                                 "folder or .safetensors file of the parameters that training starts with, "
+                                 "at step 0 with a new optimizer; empty: none")),
         checkpoint.integer("every", &CheckpointSection::every, 0, 1e9,
                            "steps between checkpoints; 0: only at the end and at a stop"),
-        checkpoint.choice("format", &CheckpointSection::format, {"sharded", "full"},
-                          "a file per rank, or one file with everything"),
+        checkpoint.choice(
+            "format", &CheckpointSection::format, {"sharded", "full", "safetensors", "dcp"},
+            "a file per rank, one file with everything, or files that others read: safetensors, or "
+            "PyTorch's distributed checkpoint"),
 
         sim.text("cluster", &SimSection::cluster,
                  "cost model: laptop, a100, h100_ib, h200_nvlink, v100_pcie, or the path of a .toml file"),

@@ -1,0 +1,207 @@
+// Checkpoints of torch.distributed.checkpoint: those that we write, those that PyTorch wrote, and damaged
+// ones.
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/trainer/foreign_testing.h"
+#include "trainer/checkpoint/dcp_read.h"
+#include "trainer/checkpoint/dcp_write.h"
+#include "trainer/checkpoint/error.h"
+#include "trainer/checkpoint/foreign.h"
+
+namespace shardscope::trainer::checkpoint {
+namespace TEST_FILE {
+
+using namespace testing;
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+// The elements of a box, as numbers in our order of the tensor.
+std::vector<std::int64_t> elements_in(const TensorBox& box, const ParameterShape& shape) {
+    std::vector<std::int64_t> elements(static_cast<std::size_t>(element_count(box.tensor.sizes)));
+    const std::vector<std::int64_t> dims = shape.dims();
+    const std::int64_t channels = shape.window > 0 ? dims[1] : 1;
+    std::vector<std::int64_t> at(dims.size(), 0);
+    for (std::int64_t i = 0; i < std::ssize(elements); ++i) {
+        std::int64_t inside = 0;
+        std::vector<std::int64_t> place = at;
+        for (std::size_t d = 0; d < dims.size(); ++d) {
+            inside += at[d] * box.tensor.strides[d];
+            place[d] += box.offsets[d];
+        }
+        const std::int64_t number =
+            shape.window > 0   ? ((place[0] * dims[2] + place[2]) * dims[3] + place[3]) * channels + place[1]
+            : dims.size() == 2 ? place[0] * dims[1] + place[1]
+                               : place[0];
+        elements.at(static_cast<std::size_t>(inside)) = number;
+        for (std::size_t d = dims.size(); d-- > 0 && ++at[d] == box.tensor.sizes[d];) at[d] = 0;
+    }
+    return elements;
+}
+
+// Every run of elements of a vector, a matrix and filters, under several limits of a box.
+TEST(Boxes, HoldExactlyTheElementsOfThePiece) {
+    const Shapes shapes = {{"v", 7, 1}, {"m", 5, 4}, {"f", 3, 12, 2}};
+    for (const ParameterShape& shape : shapes) {
+        for (const std::int64_t most : {1, 3, 5, 100}) {
+            for (std::int64_t first = 0; first < shape.elements(); ++first) {
+                for (std::int64_t count = 1; first + count <= shape.elements(); ++count) {
+                    OwnedPiece piece;
+                    piece.piece = {0, "", first, count, plan::Arg{0, 400, 4 * count}};
+                    std::int64_t next = first;
+                    for (const OwnedPiece& box : as_boxes(piece, shape, most)) {
+                        ASSERT_LE(box.piece.elements, most);
+                        ASSERT_EQ(box.piece.first, next);
+                        ASSERT_EQ(box.piece.where.offset, 400 + 4 * (next - first));
+                        for (const std::int64_t element : elements_in(box_of(box.piece, shape), shape))
+                            ASSERT_EQ(element, next++) << shape.path << " " << first << " " << count;
+                    }
+                    ASSERT_EQ(next, first + count);
+                }
+            }
+        }
+    }
+}
+
+// tests/fixtures/make_checkpoints.py has checked that torch.distributed.checkpoint.load reads these.
+TEST(Dcp, WritesTheBytesThatPyTorchHasRead) {
+    const TemporaryFolder folder;
+    save_values(job_with(folder.string(), 2, job::CheckpointFormat::dcp),
+                flat_layout(model_with_filters(), 2, 2), 20);
+    for (const char* name : {".metadata", "__0_0.distcp", "__1_0.distcp", "__0_1.distcp"})
+        expect_fixture(folder / "step-20" / name, fixture("ours_dcp") / name);
+}
+
+TEST(Dcp, LoadsWhatPyTorchWrote) {
+    const Shapes shapes = model_with_filters();
+    for (const RunLayout& layout :
+         {flat_layout(shapes, 1, 1), flat_layout(shapes, 3, 3), row_layout(shapes, 4, 4)}) {
+        for (const char* name : {"dcp_fp32", "dcp_two_ranks", "ours_dcp"}) {
+            EXPECT_EQ(loaded(fixture(name), layout, LoadUse::training), "") << name;
+            EXPECT_EQ(StoredCheckpoint(fixture(name).string()).manifest().step, 20) << name;
+        }
+        EXPECT_EQ(loaded(fixture("dcp_app"), layout, LoadUse::weights), "");
+        EXPECT_EQ(loaded(fixture("dcp_bf16"), layout, LoadUse::weights, to_bf16_and_back), "");
+    }
+}
+
+TEST(Dcp, TheNamesOfStateDictsMeanParametersAndTheirState) {
+    const auto meaning = [](const char* name, const char* prefix) {
+        const DcpName parsed = parse_dcp_name(name, prefix);
+        return parsed.ignored ? "-" : parsed.path + " " + parsed.state;
+    };
+    EXPECT_EQ(meaning("model.net.0.weight", "model."), "net.0.weight ");
+    EXPECT_EQ(meaning("optim.state.net.0.weight.exp_avg", "model."), "net.0.weight exp_avg");
+    EXPECT_EQ(meaning("app.optim.state.net.0.weight.step", "app.model."), "net.0.weight step");
+    EXPECT_EQ(meaning("state.w.momentum_buffer", ""), "w momentum_buffer");
+    EXPECT_EQ(meaning("w", ""), "w ");
+    EXPECT_EQ(meaning("scheduler.last", "model."), "-");
+    EXPECT_EQ(meaning("state.w", ""), "-");
+}
+
+// A copy of dcp_fp32 that a test damages.
+class DamagedDcp : public ::testing::Test {
+  protected:
+    DamagedDcp() { std::filesystem::copy(fixture("dcp_fp32"), copy_); }
+
+    std::string refused() const { return refusal_of(copy_, layout_, LoadUse::training); }
+    std::string refused_with(const std::string& metadata) const {
+        put(copy_ / ".metadata", metadata);
+        return refused();
+    }
+    // Replaces one text of the pickle by another of the same length.
+    std::string refused_with(const std::string& before, const std::string& after) const {
+        std::string bytes = bytes_of(fixture("dcp_fp32/.metadata"));
+        const std::size_t at = bytes.find(before);
+        EXPECT_NE(at, std::string::npos) << before;
+        EXPECT_EQ(before.size(), after.size());
+        return refused_with(bytes.replace(at, before.size(), after));
+    }
+
+    TemporaryFolder folder_;
+    std::filesystem::path copy_ = folder_ / "copy";
+    RunLayout layout_ = flat_layout(model_with_filters(), 2, 2);
+};
+
+TEST_F(DamagedDcp, LoadsWhileItIsIntact) {
+    EXPECT_EQ(refused(), "");
+}
+
+TEST_F(DamagedDcp, IsRefusedAtEveryLengthOfItsMetadata) {
+    const std::string whole = bytes_of(copy_ / ".metadata");
+    for (std::size_t length = 0; length < whole.size(); length += 7)
+        EXPECT_THAT(refused_with(whole.substr(0, length)), HasSubstr(".metadata")) << length;
+}
+
+// A length within the last tensor's archive, and within an earlier one's.
+TEST_F(DamagedDcp, IsRefusedWhenItsTensorsAreCutOff) {
+    const std::string whole = bytes_of(copy_ / "__0_0.distcp");
+    for (const std::size_t length : {std::size_t{0}, std::size_t{1000}, whole.size() / 2, whole.size() - 1}) {
+        put(copy_ / "__0_0.distcp", whole.substr(0, length));
+        EXPECT_THAT(refused(), AllOf(HasSubstr("__0_0.distcp"), HasSubstr("cut off"))) << length;
+    }
+    std::filesystem::remove(copy_ / "__0_0.distcp");
+    EXPECT_THAT(refused(), HasSubstr("__0_0.distcp: cannot be read: No such file"));
+}
+
+// Flips a bit of some bytes: it is refused with a sentence or loads something; it never fails otherwise.
+TEST_F(DamagedDcp, IsRefusedOrReadWhateverBitIsFlipped) {
+    layout_ = flat_layout(small_model(), 1, 1);
+    const std::string metadata = bytes_of(copy_ / ".metadata");
+    for (std::size_t at = 0; at < metadata.size(); at += 23) {
+        std::string changed = metadata;
+        changed[at] = static_cast<char>(changed[at] ^ (1 << at % 8));
+        refused_with(changed);
+    }
+    put(copy_ / ".metadata", metadata);
+    const std::string tensors = bytes_of(copy_ / "__0_0.distcp");
+    for (std::size_t at = 0; at < tensors.size(); at += 97) {
+        std::string changed = tensors;
+        changed[at] = static_cast<char>(changed[at] ^ (1 << at % 8));
+        put(copy_ / "__0_0.distcp", changed);
+        refused();
+    }
+}
+
+TEST_F(DamagedDcp, IsRefusedWithWhatIsWrong) {
+    EXPECT_THAT(
+        refused_with("TensorStorageMetadata", "TensorStorageMetadatb"),
+        AllOf(HasSubstr(".metadata"),
+              HasSubstr("would import torch.distributed.checkpoint.metadata.TensorStorageMetadatb, and a "
+                        "file of this format names other classes only")));
+    EXPECT_THAT(refused_with("cos\nsystem\n."), HasSubstr("import os.system"));
+    EXPECT_THAT(refused_with("model.net.0.bias", "model.net.0.bios"),
+                HasSubstr(".metadata: element 0 of net.0.bias is not stored"));
+    EXPECT_THAT(refused_with("N."), HasSubstr("is not the metadata of torch.distributed.checkpoint"));
+    EXPECT_THAT(refused_with("__0_0.distcp", "../_0.distcp"),
+                HasSubstr("is not a part of a file in its folder"));
+    EXPECT_THAT(
+        refused_with("float32", "float64"),
+        HasSubstr("model.net.0.weight is a FloatStorage of [7, 5] there, and .metadata says torch.float64 "
+                  "of [7, 5]"));
+}
+
+TEST_F(DamagedDcp, ThatLacksATensorIsRefused) {
+    std::filesystem::remove_all(copy_);
+    Shapes shapes = model_with_filters();
+    shapes.push_back({"more", 3, 1});
+    const RunLayout larger = flat_layout(shapes, 1, 1);
+    EXPECT_THAT(refusal_of(fixture("dcp_fp32"), larger, LoadUse::training),
+                HasSubstr(".metadata: more of the job's model is not in it; set the model's keys"));
+    EXPECT_THAT(refusal_of(fixture("dcp_fp32"), flat_layout(small_model(), 1, 1), LoadUse::training),
+                HasSubstr(".metadata: it has conv.weight, which the job's model does not have"));
+    shapes = model_with_filters();
+    shapes[0] = {"net.0.weight", 5, 7};
+    EXPECT_THAT(refusal_of(fixture("dcp_fp32"), flat_layout(shapes, 1, 1), LoadUse::training),
+                HasSubstr("net.0.weight is [7, 5] there and [5, 7] in the job's model"));
+    EXPECT_THAT(refusal_of(fixture("dcp_app"), layout_, LoadUse::training),
+                HasSubstr("the job's optimizer needs exp_avg, which is not in it"));
+}
+
+}  // namespace TEST_FILE
+}  // namespace shardscope::trainer::checkpoint

@@ -1,0 +1,275 @@
+#include "trainer/checkpoint/dcp_write.h"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <utility>
+
+#include <fmt/core.h>
+
+#include "trainer/checkpoint/files.h"
+#include "trainer/checkpoint/foreign.h"
+#include "trainer/checkpoint/pickle_text.h"
+
+namespace shardscope::trainer::checkpoint {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+using pickle::text;
+
+constexpr const char* kSmallThings = "__0_1.distcp";
+constexpr const char* kModule = "torch.distributed.checkpoint.metadata";
+
+// Dimensions in the order of our elements: filters are channels last.
+std::vector<std::int64_t> ordered_dims(const ParameterShape& shape) {
+    std::vector<std::int64_t> dims = shape.dims();
+    if (shape.window > 0) std::rotate(dims.begin() + 1, dims.begin() + 2, dims.end());
+    return dims;
+}
+// And back.
+void to_torch_order(std::vector<std::int64_t>& values, const ParameterShape& shape) {
+    if (shape.window > 0) std::rotate(values.begin() + 1, values.begin() + 3, values.end());
+}
+
+std::string bytes_of_number(const auto& number) {
+    std::string bytes(sizeof number, '\0');
+    std::memcpy(bytes.data(), &number, sizeof number);
+    return bytes;
+}
+
+// --- names ---------------------------------------------------------------------------------------------
+
+// A name in the state dict, and the keys of the nested dictionaries that it joins.
+struct Name {
+    std::string joined;
+    std::vector<std::string> keys;  // pickled
+};
+
+Name name_of_tensor(const std::string& path, const std::string& state) {
+    if (state.empty()) return {"model." + path, {text("model"), text(path)}};
+    return {fmt::format("optim.state.{}.{}", path, state),
+            {text("optim"), text("state"), text(path), text(state)}};
+}
+
+Name name_of_setting(const std::string& key) {
+    return {"optim.param_groups.0." + key,
+            {text("optim"), text("param_groups"), pickle::integer(0), text(key)}};
+}
+
+// --- .metadata -----------------------------------------------------------------------------------------
+
+std::string metadata_class(const char* name) {
+    return pickle::global(kModule, name);
+}
+
+std::string size_object(const std::vector<std::int64_t>& sizes) {
+    return pickle::call(pickle::global("torch", "Size"), {pickle::integers(sizes)});
+}
+
+// Of the five values that every version of PyTorch reads.
+std::string properties(const char* dtype) {
+    return pickle::object(
+        metadata_class("TensorProperties"),
+        pickle::tuple(
+            {pickle::global("torch", dtype),
+             pickle::call(pickle::global("torch.serialization", "_get_layout"), {text("torch.strided")}),
+             pickle::boolean(false),
+             pickle::call(metadata_class("_MEM_FORMAT_ENCODING"), {pickle::integer(0)}),
+             pickle::boolean(false)}));
+}
+
+class Index {
+  public:
+    void add_box(const Name& name, const char* dtype, const std::vector<std::int64_t>& dims,
+                 const TensorBox& box, const std::string& file, std::int64_t offset, std::int64_t length) {
+        if (names_.empty() || names_.back().joined != name.joined) {
+            close();
+            names_.push_back(name);
+            dtype_ = dtype;
+            dims_ = dims;
+        }
+        const std::string offsets = size_object(box.offsets);
+        place(name, offsets, pickle::integer(std::ssize(chunks_)), file, offset, length);
+        chunks_.push_back(
+            pickle::object(metadata_class("ChunkStorageMetadata"),
+                           pickle::dictionary({{text("offsets"), offsets},
+                                               {text("sizes"), size_object(box.tensor.sizes)}})));
+    }
+
+    void add_object(const Name& name, const std::string& file, std::int64_t offset, std::int64_t length) {
+        close();
+        names_.push_back(name);
+        entries_.emplace_back(text(name.joined), metadata_class("BytesStorageMetadata") + ")\x81");
+        place(name, pickle::none(), pickle::none(), file, offset, length);
+    }
+
+    std::string take() {
+        close();
+        pickle::Entries keys;
+        for (const Name& name : names_) keys.emplace_back(text(name.joined), pickle::tuple(name.keys));
+        return pickle::whole(
+            pickle::object(metadata_class("Metadata"),
+                           pickle::dictionary({{text("state_dict_metadata"), pickle::dictionary(entries_)},
+                                               {text("planner_data"), pickle::dictionary(keys)},
+                                               {text("storage_data"), pickle::dictionary(places_)},
+                                               {text("storage_meta"), pickle::none()},
+                                               {text("version"), text("1.0.0")}})));
+    }
+
+  private:
+    void place(const Name& name, const std::string& offsets, const std::string& index,
+               const std::string& file, std::int64_t offset, std::int64_t length) {
+        places_.emplace_back(
+            pickle::object(
+                metadata_class("MetadataIndex"),
+                pickle::dictionary(
+                    {{text("fqn"), text(name.joined)}, {text("offset"), offsets}, {text("index"), index}})),
+            pickle::object(pickle::global("torch.distributed.checkpoint.filesystem", "_StorageInfo"),
+                           pickle::dictionary({{text("relative_path"), text(file)},
+                                               {text("offset"), pickle::integer(offset)},
+                                               {text("length"), pickle::integer(length)}})));
+    }
+
+    // Writes the entry of the tensor whose boxes have been added.
+    void close() {
+        if (chunks_.empty()) return;
+        entries_.emplace_back(text(names_.back().joined),
+                              pickle::object(metadata_class("TensorStorageMetadata"),
+                                             pickle::dictionary({{text("properties"), properties(dtype_)},
+                                                                 {text("size"), size_object(dims_)},
+                                                                 {text("chunks"), pickle::list(chunks_)}})));
+        chunks_.clear();
+    }
+
+    std::vector<Name> names_;
+    const char* dtype_ = "";
+    std::vector<std::int64_t> dims_;
+    std::vector<std::string> chunks_;
+    pickle::Entries entries_, places_;
+};
+
+// --- what belongs to no rank ---------------------------------------------------------------------------
+
+class SmallThings {
+  public:
+    explicit SmallThings(Index& index) : index_(index) {}
+
+    void scalar(const Name& name, const char* dtype, const char* storage, const std::string& number) {
+        const TensorBox box{{}, {.storage = storage, .sizes = {}, .strides = {}}};
+        const std::string file = torch_tensor(box.tensor, number);
+        index_.add_box(name, dtype, {}, box, kSmallThings, std::ssize(text_), std::ssize(file));
+        text_ += file;
+    }
+    void setting(const std::string& key, const std::string& value) {
+        const std::string file = torch_object(value);
+        index_.add_object(name_of_setting(key), kSmallThings, std::ssize(text_), std::ssize(file));
+        text_ += file;
+    }
+    const std::string& bytes() const { return text_; }
+
+  private:
+    Index& index_;
+    std::string text_;
+};
+
+// The parameter group, with the keys that torch.optim's Adam, AdamW and SGD have.
+void add_settings(SmallThings& things, const SavePlan& plan, const job::OptimizerSection& optimizer,
+                  bool has_moments) {
+    const std::string off = pickle::boolean(false);
+    std::vector<std::string> paths;
+    for (const ParameterShape& shape : plan.shapes) {
+        if (shape.trained) paths.push_back(text(shape.path));
+    }
+    things.setting("params", pickle::list(paths));
+    things.setting("lr", pickle::real(optimizer.lr));
+    things.setting("weight_decay", pickle::real(optimizer.weight_decay));
+    if (has_moments) {
+        things.setting("betas",
+                       pickle::tuple({pickle::real(optimizer.betas[0]), pickle::real(optimizer.betas[1])}));
+        things.setting("eps", pickle::real(optimizer.eps));
+        things.setting("amsgrad", off);
+        things.setting("capturable", off);
+        things.setting("decoupled_weight_decay", pickle::boolean(optimizer.type != job::OptimizerType::adam));
+    } else {
+        things.setting("momentum", pickle::real(optimizer.momentum));
+        things.setting("dampening", pickle::real(0));
+        things.setting("nesterov", pickle::boolean(optimizer.nesterov));
+    }
+    things.setting("maximize", off);
+    things.setting("foreach", pickle::none());
+    things.setting("differentiable", off);
+    things.setting("fused", pickle::none());
+}
+
+}  // namespace
+
+std::vector<OwnedPiece> as_boxes(const OwnedPiece& piece, const ParameterShape& shape, std::int64_t most) {
+    const std::vector<std::int64_t> dims = ordered_dims(shape), sizes = contiguous_strides(dims);
+    std::vector<OwnedPiece> boxes;
+    const std::int64_t end = piece.piece.first + piece.piece.elements;
+    for (std::int64_t at = piece.piece.first; at < end;) {
+        // The largest part that begins here: some of dimension d, and all of those after it.
+        std::size_t d = 0;
+        while (at % sizes[d] != 0 || end - at < sizes[d] || sizes[d] > most) ++d;
+        const std::int64_t left = dims[d] - at / sizes[d] % dims[d];
+        const std::int64_t count = std::min({(end - at) / sizes[d], left, most / sizes[d]});
+        OwnedPiece& box = boxes.emplace_back(piece);
+        box.piece.first = at;
+        box.piece.elements = count * sizes[d];
+        box.piece.where = elements_of(piece.piece.where, at - piece.piece.first, box.piece.elements);
+        at += box.piece.elements;
+    }
+    return boxes;
+}
+
+TensorBox box_of(const sharding::StatePiece& piece, const ParameterShape& shape) {
+    const std::vector<std::int64_t> dims = ordered_dims(shape), places = contiguous_strides(dims);
+    TensorBox box;
+    std::int64_t left = piece.elements;
+    for (std::size_t d = 0; d < dims.size(); ++d) {
+        box.offsets.push_back(piece.first / places[d] % dims[d]);
+        box.tensor.sizes.push_back(std::max<std::int64_t>(1, left / places[d]));
+        left = std::min(left, places[d]);
+    }
+    box.tensor.strides = contiguous_strides(box.tensor.sizes);
+    to_torch_order(box.offsets, shape);
+    to_torch_order(box.tensor.sizes, shape);
+    to_torch_order(box.tensor.strides, shape);
+    return box;
+}
+
+std::string dcp_file_name(int place) {
+    return fmt::format("__{}_0.distcp", place);
+}
+
+void write_dcp_index(const SavePlan& plan, const job::OptimizerSection& optimizer, const fs::path& folder,
+                     const DcpCounts& counts) {
+    Index index;
+    SmallThings things(index);
+    bool has_moments = false;
+    for (const PlannedPiece& piece : plan.pieces) {
+        const sharding::StatePiece& state = piece.owned.piece;
+        const ParameterShape& shape = plan.shapes[static_cast<std::size_t>(state.parameter)];
+        index.add_box(name_of_tensor(shape.path, state.state), "float32", shape.dims(), box_of(state, shape),
+                      plan.files[piece.file].name, piece.frame, piece.frame_bytes);
+        has_moments = has_moments || state.state == "exp_avg";
+    }
+    for (const ParameterShape& shape : plan.shapes) {
+        if (has_moments && shape.trained) {
+            things.scalar(name_of_tensor(shape.path, "step"), "float32", "FloatStorage",
+                          bytes_of_number(static_cast<float>(counts.steps)));
+        }
+        constexpr std::string_view kStatistic = "running_mean";
+        if (!shape.path.ends_with(kStatistic)) continue;
+        const std::string module = shape.path.substr(0, shape.path.size() - kStatistic.size());
+        things.scalar(name_of_tensor(module + "num_batches_tracked", ""), "int64", "LongStorage",
+                      bytes_of_number(counts.steps * counts.micro_steps));
+    }
+    add_settings(things, plan, optimizer, has_moments);
+    write_file(folder / kSmallThings, things.bytes());
+    write_file(folder / kDcpMetadata, index.take());
+}
+
+}  // namespace shardscope::trainer::checkpoint

@@ -1,0 +1,45 @@
+// Writes checkpoints of torch.distributed.checkpoint (DCP): files of tensors as torch.save writes them, one
+// after the other, and the pickle .metadata, which says which box of which tensor is where. Source: PyTorch's
+// torch/distributed/checkpoint (metadata.py, filesystem.py).
+//
+// The names are those of {"model": model.state_dict(), "optim": get_optimizer_state_dict(...)}:
+// model.PATH, optim.state.PATH.exp_avg, optim.param_groups.0.lr.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "trainer/checkpoint/run_layout.h"
+#include "trainer/checkpoint/save_plan.h"
+#include "trainer/checkpoint/torch_file.h"
+#include "trainer/job/job.h"
+
+namespace shardscope::trainer::checkpoint {
+
+// A piece of a parameter as boxes of its tensor, which torch.distributed.checkpoint wants: a row and a part
+// of the next one are two. None has more than `most` elements.
+std::vector<OwnedPiece> as_boxes(const OwnedPiece& piece, const ParameterShape& shape, std::int64_t most);
+
+// A box, in the order of PyTorch's dimensions.
+struct TensorBox {
+    std::vector<std::int64_t> offsets;
+    TorchTensor tensor;
+};
+// The box that a result of as_boxes() is.
+TensorBox box_of(const sharding::StatePiece& piece, const ParameterShape& shape);
+
+std::string dcp_file_name(int place);  // "__0_0.distcp"
+
+// Writes .metadata and a file of the small things that belong to no rank: the steps that the optimizer has
+// taken, the batches that batch norms have counted, and the optimizer's settings. Syncs both.
+// std::system_error.
+struct DcpCounts {
+    std::int64_t steps = 0;        // done
+    std::int64_t micro_steps = 1;  // of a step
+};
+void write_dcp_index(const SavePlan& plan, const job::OptimizerSection& optimizer,
+                     const std::filesystem::path& folder, const DcpCounts& counts);
+
+}  // namespace shardscope::trainer::checkpoint
