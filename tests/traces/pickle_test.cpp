@@ -154,6 +154,46 @@ TEST(Pickle, RefusesImportsAndCallsByName) {
                 HasSubstr("byte 3"));
 }
 
+// Objects of listed classes become lists; every other name is refused, and so is all that does more.
+TEST(Pickle, ObjectsOfListedClassesAreReadAsLists) {
+    constexpr std::string_view kListed[] = {"torch.Size", "a.Box"};
+    const auto read = [&](const std::string& bytes) {
+        Input input = Input::of_memory("made.pickle", bytes);
+        return parse_pickle(input, {.classes = kListed});
+    };
+    const auto refusal = [&](const std::string& bytes) -> std::string {
+        try {
+            read(bytes);
+        } catch (const store::StoreError& error) {
+            return error.what();
+        }
+        return "";
+    };
+    const ParsedPickle size = read("ctorch\nSize\n(K\x07K\x05t\x85R.");
+    EXPECT_EQ(size.tree.root()[std::size_t{0}].text(), "torch.Size");
+    EXPECT_EQ(size.tree.root()[1][std::size_t{0}][1].integer(), 5);
+    EXPECT_EQ(size.tree.root().size(), 2U);
+    const ParsedPickle box = read(
+        "\x8c\x01"
+        "a\x8c\x03"
+        "Box\x93)\x81}\x8c\x01xK\x03sb.");
+    EXPECT_EQ(box.tree.root()[std::size_t{0}].text(), "a.Box");
+    EXPECT_EQ(box.tree.root()[2]["x"].integer(), 3);
+    const ParsedPickle persistent = read("K\x09Q.");
+    EXPECT_EQ(persistent.tree.root()[std::size_t{0}].text(), "persistent");
+    EXPECT_EQ(persistent.tree.root()[1].integer(), 9);
+
+    EXPECT_THAT(refusal("cos\nsystem\n(S'true'\ntR."),
+                HasSubstr("import os.system, and a file of this format names"));
+    EXPECT_THAT(refusal("\x8c\x02os\x8c\x06system\x93."),
+                HasSubstr("import os.system, and a file of this format names"));
+    EXPECT_THAT(refusal("ctorch\nSizes\n."), HasSubstr("import torch.Sizes"));
+    EXPECT_THAT(refusal("(itorch\nSize\n."), HasSubstr("INST would import torch.Size"));
+    EXPECT_THAT(refusal("ctorch\nSize\n)}\x92."), HasSubstr("NEWOBJ_EX"));
+    EXPECT_THAT(refusal("ctorch\nSize\n}b."), HasSubstr("gives a state to what is not an object"));
+    EXPECT_THAT(refusal("K\x01R."), HasSubstr("stack is empty"));
+}
+
 TEST(Pickle, ATruncatedPickleIsReported) {
     const std::string whole =
         pickled::whole(pickled::dictionary({{"a", pickled::list({pickled::integer(1), pickled::text("x")})},

@@ -10,9 +10,10 @@
 #include <utility>
 #include <vector>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "traces/import/pickle/pickle.h"
+#include "traces/schema/joined.h"
 #include "traces/store/error.h"
 #include "trainer/checkpoint/error.h"
 #include "trainer/checkpoint/files.h"
@@ -96,7 +97,7 @@ std::optional<std::vector<std::int64_t>> size_of_tensor(const Value& size) {
 }
 
 std::string words(const std::vector<std::int64_t>& sizes) {
-    return fmt::format("[{}]", fmt::join(sizes, ", "));
+    return fmt::format("[{}]", traces::schema::joined(sizes, ", "));
 }
 
 class DcpReader {

@@ -8,8 +8,9 @@
 #include <system_error>
 #include <utility>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
+#include "traces/schema/joined.h"
 #include "trainer/checkpoint/crc32c.h"
 #include "trainer/checkpoint/error.h"
 #include "trainer/checkpoint/foreign.h"
@@ -44,7 +45,7 @@ std::string name_of(const std::string& state, const std::string& path) {
 }
 
 std::string shape_text(const std::vector<std::int64_t>& dims) {
-    return fmt::format("[{}]", fmt::join(dims, ", "));
+    return fmt::format("[{}]", traces::schema::joined(dims, ", "));
 }
 
 // Names the first key of the model that differs from the run that saved: this is what the user most likely

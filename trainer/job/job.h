@@ -276,7 +276,7 @@ struct SimSection {
 struct CheckpointSection {
     std::string save, load;    // folders; empty: none
     std::string initial_load;  // a folder or file from which only the parameters are taken; empty: none
-    std::int64_t every = 0;  // steps between saves; 0: at the end only
+    std::int64_t every = 0;    // steps between saves; 0: at the end only
     CheckpointFormat format = CheckpointFormat::sharded;
 };
 
