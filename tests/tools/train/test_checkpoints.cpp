@@ -1,4 +1,5 @@
 // Checkpoints as a user sees them: saving, continuing elsewhere, generating text, errors.
+#include <filesystem>
 #include <string>
 #include <utility>
 
@@ -166,6 +167,39 @@ TEST_F(Checkpoints, AnUntrainedModelGeneratesNothing) {
     const Outcome mlp = train({sample("mlp.toml"), "--generate", "every", "--checkpoint.load=" + save()});
     EXPECT_EQ(mlp.status, 2);
     EXPECT_THAT(mlp.err, HasSubstr("model.type: an mlp cannot continue a text"));
+}
+
+// Without the manifest a checkpoint in PyTorch's format is read as one that PyTorch wrote.
+TEST_F(Checkpoints, OfPyTorchAreContinuedWithTheSameLosses) {
+    const Json whole = train_json(gpt({"--run.steps=8"}));
+    train_json(gpt({"--run.steps=5", "--checkpoint.format=dcp", "--checkpoint.save=" + save()}));
+    std::filesystem::remove(save() + "/step-5/manifest.json");
+    const Json further = train_json(gpt({"--run.steps=8", "--checkpoint.load=" + save() + "/step-5"}));
+    ASSERT_EQ(further.at("losses").size(), 3U);
+    for (std::size_t i = 0; i < 3; ++i) EXPECT_EQ(further["losses"][i], whole["losses"][5 + i]) << i;
+}
+
+// Ours, PyTorch's and safetensors give the same parameters to a run that begins.
+TEST_F(Checkpoints, ArePlacesToStartFrom) {
+    const auto losses = [&](const std::string& from) {
+        const Json run = train_json(gpt({"--run.steps=2", "--checkpoint.initial_load=" + from}));
+        EXPECT_EQ(run.at("steps_done"), 2);
+        return run.at("losses");
+    };
+    train_json(gpt({"--run.steps=5", "--checkpoint.save=" + save()}));
+    const Json expected = losses(save());
+    EXPECT_NE(expected, train_json(gpt({"--run.steps=2"})).at("losses"));
+    for (const std::string format : {"dcp", "safetensors"}) {
+        const std::string to = folder_ / format;
+        train_json(gpt({"--run.steps=5", "--checkpoint.format=" + format, "--checkpoint.save=" + to}));
+        std::filesystem::remove(to + "/step-5/manifest.json");
+        EXPECT_EQ(losses(to + "/step-5"), expected) << format;
+    }
+    const Outcome outcome =
+        train(gpt({"--run.steps=8", "--checkpoint.load=" + (folder_ / "safetensors") + "/step-5"}));
+    EXPECT_EQ(outcome.status, 2);
+    EXPECT_THAT(outcome.err, AllOf(HasSubstr("model.safetensors: does not contain how many steps were done"),
+                                   HasSubstr("checkpoint.initial_load")));
 }
 
 TEST_F(Checkpoints, DamagedOnesAreRefusedByName) {

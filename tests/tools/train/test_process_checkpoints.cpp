@@ -74,6 +74,7 @@ TEST_F(ProcessCheckpoints, SavedByFourAreContinuedByAnyNumberOfProcessesAndThrea
     const Way ways[] = {
         {"sharded", {}},
         {"full", {"--checkpoint.format=full"}},
+        {"dcp", {"--checkpoint.format=dcp"}},
         {"hybrid", {"--fsdp.sharding_strategy=HYBRID_SHARD", "--fsdp.shard_group=2"}},
         {"ddp", {"--parallel.mode=ddp"}},
     };
