@@ -1,4 +1,6 @@
 // Batch norm compared with its formula, its gradients with finite differences of it.
+#include <utility>
+
 #include <gtest/gtest.h>
 
 #include "tests/trainer/kernel_testing.h"
@@ -90,6 +92,58 @@ TEST_P(BatchNormShapes, GradientsAgreeWithFiniteDifferences) {
     batch_norm_backward(dy.data(), x.data(), gamma.data(), mean.data(), rstd.data(), alone.data(), nullptr,
                         nullptr, rows, columns);
     EXPECT_EQ(alone, dx);
+}
+
+// Two ranks with half of the rows each: their results, put together, are those of one rank.
+TEST_P(BatchNormShapes, SyncedRanksAgreeWithOneThatHasAllRows) {
+    const int rows = GetParam().rows, columns = GetParam().columns, half = rows / 2;
+    const std::size_t n = static_cast<std::size_t>(rows) * columns, part = n / 2;
+    Floats x = normals(n, "x");
+    for (std::size_t i = 0; i < part; ++i) x[i] += 2.0F;  // the ranks' means differ
+    const Floats dy = normals(n, "dy"), gamma = normals(columns, "gamma"), beta = normals(columns, "beta");
+    struct Results {
+        explicit Results(std::size_t n, std::size_t columns)
+            : y(n),
+              dx(n),
+              mean(columns),
+              rstd(columns),
+              dgamma(columns),
+              dbeta(columns),
+              running(2 * columns) {}
+        Floats y, dx, mean, rstd, dgamma, dbeta, running;
+    };
+    Results one(n, columns), two(n, columns);
+    batch_norm_forward(x.data(), gamma.data(), beta.data(), one.y.data(), one.mean.data(), one.rstd.data(),
+                       {one.running.data(), one.running.data() + columns, 0.1F}, rows, columns, kEps);
+    batch_norm_backward(dy.data(), x.data(), gamma.data(), one.mean.data(), one.rstd.data(), one.dx.data(),
+                        one.dgamma.data(), one.dbeta.data(), rows, columns);
+
+    const std::size_t of_rank = 2 * static_cast<std::size_t>(columns) + 1;
+    Floats statistics(2 * of_rank), sums(2 * columns), own(2 * columns), dgamma(columns), dbeta(columns);
+    for (const std::size_t rank : {0, 1})
+        batch_norm_statistics(x.data() + rank * part, statistics.data() + rank * of_rank, half, columns);
+    for (const std::size_t rank : {0, 1}) {
+        two.running.assign(2 * columns, 0);
+        batch_norm_synced_forward(x.data() + rank * part, statistics.data(), 2, gamma.data(), beta.data(),
+                                  two.y.data() + rank * part, two.mean.data(), two.rstd.data(),
+                                  {two.running.data(), two.running.data() + columns, 0.1F}, half, columns,
+                                  kEps);
+        batch_norm_gradient_sums(dy.data() + rank * part, x.data() + rank * part, two.mean.data(),
+                                 two.rstd.data(), own.data(), dgamma.data(), dbeta.data(), half, columns);
+        for (std::size_t i = 0; i < sums.size(); ++i) sums[i] += own[i];
+        for (int c = 0; c < columns; ++c) {
+            two.dgamma[c] += dgamma[c];
+            two.dbeta[c] += dbeta[c];
+        }
+    }
+    for (const std::size_t rank : {0, 1})
+        batch_norm_synced_backward(dy.data() + rank * part, x.data() + rank * part, gamma.data(),
+                                   two.mean.data(), two.rstd.data(), sums.data(), two.dx.data() + rank * part,
+                                   half, columns, rows);
+    for (const auto& [of_two, of_one] :
+         {std::pair(&two.y, &one.y), std::pair(&two.dx, &one.dx), std::pair(&two.running, &one.running),
+          std::pair(&two.dgamma, &one.dgamma), std::pair(&two.dbeta, &one.dbeta)})
+        EXPECT_LE(relative_error(*of_two, *of_one), kFloatTolerance);
 }
 
 INSTANTIATE_TEST_SUITE_P(Shapes, BatchNormShapes,

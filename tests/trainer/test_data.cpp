@@ -325,8 +325,8 @@ TEST_F(TextData, ValidationGivesWholeBatchesOfAllRanks) {
     } catch (const DataError& error) {
         EXPECT_STREQ(
             error.what(),
-            "data.validation: holds out 12 samples, and one batch of all 4 ranks takes 4 × 8 = 32; raise "
-            "it, lower data.batch or name a longer text");
+            "data.batch: there are 12 samples to validate on, and one batch of all 4 ranks takes 4 × 8 = 32; "
+            "lower it, or hold out more");
     }
 }
 

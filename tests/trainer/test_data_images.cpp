@@ -11,6 +11,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/traces/temporary_folder.h"
+#include "trainer/data/cifar.h"
 #include "trainer/data/images.h"
 #include "trainer/data/source.h"
 #include "trainer/job/job.h"
@@ -66,20 +67,26 @@ class CifarFiles : public ::testing::Test {
     }
     static std::string error_of(const std::string& path, int classes = 10) {
         try {
-            const CifarImages data(path, classes, 1);
+            const CifarImages data(path, classes);
         } catch (const DataError& error) {
             return error.what();
         }
         return "no error";
+    }
+    static job::Job job_of(const std::string& path, const std::string& keys = "") {
+        return job::parse_job(
+            "[model]\nname = 'resnet18'\n[data]\ntype = 'images'\nimage = 32\nclasses = 10\npath = '" + path +
+                "'\n" + keys,
+            "job.toml");
     }
     traces::TemporaryFolder folder_;
 };
 
 TEST_F(CifarFiles, AreReadInAShuffledOrderOnceInAnEpoch) {
     for (const int labels : {1, 2}) {
-        const CifarImages data(write("data.bin", 20, labels), 10, 1);
-        ASSERT_EQ(data.samples(), 20);
-        const Samples epoch = read(data, 0, 20), next = read(data, 20, 20);
+        const DataSource source = open_data(job_of(write("data.bin", 20, labels)));
+        ASSERT_EQ(source.train->samples(), 20);
+        const Samples epoch = read(*source.train, 0, 20), next = read(*source.train, 20, 20);
         std::multiset<std::int32_t> seen(epoch.labels.begin(), epoch.labels.end());
         EXPECT_EQ(seen.count(7), 2U);
         EXPECT_NE(epoch.labels, next.labels);
@@ -95,7 +102,7 @@ TEST_F(CifarFiles, AreReadInAShuffledOrderOnceInAnEpoch) {
 TEST_F(CifarFiles, OfAFolderFollowEachOther) {
     write("data_batch_1.bin", 3);
     write("data_batch_2.bin", 4);
-    EXPECT_EQ(CifarImages(folder_.path(), 10, 1).samples(), 7);
+    EXPECT_EQ(CifarImages(folder_.path(), 10).images(), 7);
 }
 
 // As cifar-10-batches-bin and cifar-100-binary have them.
@@ -109,8 +116,8 @@ TEST_F(CifarFiles, OfAFolderAreThoseToTrainOn) {
                   " has no *.bin file to train on directly in it (test_batch.bin and test.bin are left out); "
                   "give a CIFAR file, or a folder of CIFAR files");
     write("data_batch_1.bin", 3);
-    EXPECT_EQ(CifarImages(folder_.path(), 10, 1).samples(), 3);
-    EXPECT_EQ(CifarImages(test, 10, 1).samples(), 5);
+    EXPECT_EQ(CifarImages(folder_.path(), 10).images(), 3);
+    EXPECT_EQ(CifarImages(test, 10).images(), 5);
     const std::string cut = write("data_batch_2.bin", 4, 1, 5);
     EXPECT_THAT(error_of(folder_.path()), HasSubstr("data.path: " + cut + " has 12287 bytes"));
 }
@@ -123,11 +130,34 @@ TEST_F(CifarFiles, SayWhatIsWrong) {
                 HasSubstr("data.classes: " + folder_ / "labels.bin" +
                           " has the label 5 at image 5, which is not below 5; set data.classes"));
     EXPECT_THAT(error_of(folder_ / "none"), HasSubstr("does not exist; give a CIFAR file"));
-    const job::Job job = job::parse_job("[model]\nname = 'resnet18'\n[data]\ntype = 'images'\npath = '" +
-                                            write("data.bin", 2) + "'\nimage = 33",
-                                        "job.toml");
+    const job::Job job = job_of(write("data.bin", 2), "validation_path = '" + folder_ / "none'");
     EXPECT_THAT([&] { open_data(job); },
-                ::testing::ThrowsMessage<DataError>(HasSubstr("job.toml:6: data.image: 33 is not the side")));
+                ::testing::ThrowsMessage<DataError>(
+                    HasSubstr("job.toml:8: data.validation_path: " + folder_ / "none does not exist")));
+    const job::Job too_few = job_of(write("data.bin", 2), "validation = 0.1");
+    EXPECT_THAT([&] { open_data(too_few); },
+                ::testing::ThrowsMessage<DataError>(
+                    HasSubstr("job.toml:8: data.validation: 0.1 of 2 images is not some of them")));
+}
+
+// Those to validate on are seen once, in one order, and not trained on; the others are.
+TEST_F(CifarFiles, HoldOutAShareThatIsNotTrainedOn) {
+    const DataSource source = open_data(job_of(write("data.bin", 20), "validation = 0.25\nflip = true"));
+    ASSERT_EQ(source.validation->samples(), 5);
+    ASSERT_EQ(source.train->samples(), 15);
+    const auto bytes_of = [](const Dataset& data, int count) {
+        std::set<int> bytes;
+        const Samples all = read(data, 0, count);
+        for (int i = 0; i < count; ++i)
+            bytes.insert(static_cast<int>(std::lround((all.images[i * 3072] * 0.5F + 0.5F) * 255)));
+        return bytes;
+    };
+    const std::set<int> held_out = bytes_of(*source.validation, 5), trained_on = bytes_of(*source.train, 15);
+    EXPECT_EQ(held_out.size(), 5U);
+    EXPECT_EQ(trained_on.size(), 15U);
+    for (const int byte : held_out) EXPECT_EQ(trained_on.count(byte), 0U) << byte;
+    EXPECT_NE(*held_out.rbegin() - *held_out.begin(), 4) << "five neighbours in the file";
+    EXPECT_EQ(read(*source.validation, 0, 5).images, read(*source.validation, 0, 5).images);
 }
 
 }  // namespace TEST_FILE

@@ -1,5 +1,6 @@
 // Runs that train a small ResNet on the processor: it learns, under each parallel mode, and its ranks share
 // the running statistics as DistributedDataParallel's do.
+#include <cstdio>
 #include <numeric>
 #include <string>
 #include <utility>
@@ -8,6 +9,8 @@
 #include <gtest/gtest.h>
 
 #include "jobs.h"
+#include "tests/traces/temporary_folder.h"
+#include "tests/trainer/image_data.h"
 
 namespace shardscope::trainer::executor {
 namespace TEST_FILE {
@@ -47,6 +50,96 @@ TEST(ImagesRuns, LabelSmoothingRaisesTheLeastLoss) {
     const double last = std::accumulate(losses.end() - 5, losses.end(), 0.0) / 5;
     EXPECT_GT(last, 0.5);  // the entropy of 0.91 and nine times 0.01 is 0.50
     EXPECT_LT(last, 1.1);
+}
+
+class CifarRuns : public ::testing::Test {
+  protected:
+    CifarRuns() {
+        testing::write_cifar(train_, 400, 1);
+        testing::write_cifar(test_, 80, 2);
+    }
+    job::Job job(int ranks, const std::string& mode, int batch = 16) const {
+        job::Job job = small_resnet(ranks, mode);
+        job.data.batch = batch / ranks;
+        job.data.path = train_;
+        job.data.validation_path = test_;
+        job.data.crop = job::ImageCrop::random;
+        job.data.padding = 4;
+        job.data.flip = true;
+        job.parallel.sync_batch_norm = ranks > 1;
+        return job;
+    }
+    traces::TemporaryFolder folder_;
+    const std::string train_ = folder_ / "data_batch_1.bin", test_ = folder_ / "test_batch.bin";
+};
+
+TEST_F(CifarRuns, FindTheClassesOfImagesThatTheyWereNotTrainedOn) {
+    job::Job job = this->job(1, "none");
+    job.run.steps = 60;
+    job.optimizer.schedule = job::LrSchedule::cosine;
+    job.optimizer.lr = 0.02;
+    const RunResult result = testing::run(job);
+    ASSERT_EQ(result.validation.size(), 1U);
+    ASSERT_TRUE(result.validation.front().accuracy);
+    std::printf("accuracy %.1f %%, validation loss %.3f\n", 100 * *result.validation.front().accuracy,
+                result.validation.front().loss);
+    EXPECT_GT(*result.validation.front().accuracy, 0.5);  // 0.1 by chance
+    EXPECT_EQ(result.validation.front().batches, 5);
+}
+
+// Everything but the last bits: a batch norm over all ranks' images sees what that of one rank sees.
+TEST_F(CifarRuns, AreTheSameOnOneAndFourRanksWithSyncedBatchNorms) {
+    job::Job one = job(1, "none");
+    one.run.steps = 4;
+    one.train.validate_every = 2;
+    one.optimizer.lr = 0.01;
+    const RunResult expected = testing::run(one);
+    for (const char* mode : {"ddp", "fsdp"}) {
+        job::Job four = job(4, mode);
+        four.run.steps = one.run.steps;
+        four.train.validate_every = one.train.validate_every;
+        four.optimizer.lr = one.optimizer.lr;
+        if (four.parallel.mode == job::ParallelMode::fsdp)
+            four = testing::with_wrap(four, "module:BasicBlock");
+        const RunResult result = testing::run(four);
+        for (std::size_t i = 0; i < expected.losses.size(); ++i)
+            EXPECT_NEAR(result.losses[i] / expected.losses[i], 1, 1e-6) << mode << i;
+        ASSERT_EQ(result.validation.size(), expected.validation.size());
+        for (std::size_t i = 0; i < expected.validation.size(); ++i) {
+            EXPECT_NEAR(result.validation[i].loss / expected.validation[i].loss, 1, 1e-6) << mode << i;
+            EXPECT_EQ(result.validation[i].accuracy, expected.validation[i].accuracy) << mode << i;
+        }
+    }
+}
+
+// Without synced batch norms, with as many images in each: four ranks and four micro-batches of one.
+TEST_F(CifarRuns, AreTheSameWhereBatchNormsHaveTheSameImages) {
+    job::Job one = job(1, "none", 4), four = job(4, "ddp");
+    one.train.accumulation = 4;
+    one.run.steps = four.run.steps = 4;
+    one.optimizer.lr = four.optimizer.lr = 0.01;
+    four.parallel.sync_batch_norm = false;
+    const std::vector<double> expected = testing::run(one).losses, losses = testing::run(four).losses;
+    for (std::size_t i = 0; i < expected.size(); ++i) EXPECT_NEAR(losses[i], expected[i], 1e-6) << i;
+}
+
+// Of a resnet18 with 20 batch norms; each gathers its mean, squares and count, and sums two numbers for each
+// channel.
+TEST(ImagesPlans, SyncedBatchNormsGatherAndSumTheirStatistics) {
+    job::Job job = small_resnet(2, "ddp");
+    job.parallel.sync_batch_norm = true;
+    const sharding::Program program(job);
+    const std::int64_t channels = 8 + 4 * 8 + 5 * (16 + 32 + 64);
+    auto counts = testing::collectives(program);
+    const plan::Group group = program.mesh().all_data();
+    EXPECT_EQ((counts[{plan::Operation::all_gather, group}]),
+              (testing::Count{20, 2 * 4 * (2 * channels + 20)}));
+    job.parallel.sync_batch_norm = false;
+    auto without = testing::collectives(sharding::Program(job));
+    EXPECT_EQ((counts[{plan::Operation::all_reduce, group}].count -
+               without[{plan::Operation::all_reduce, group}].count),
+              20);
+    EXPECT_EQ((without[{plan::Operation::all_gather, group}].count), 0);
 }
 
 testing::Count broadcasts(const job::Job& job) {

@@ -224,6 +224,12 @@ TEST(Samples, AreJobsThatHaveFourRanksAndKeepTheirMode) {
     EXPECT_EQ(to_text(gpt.fsdp.wrap), "module:Block");
     EXPECT_EQ(load_job(folder + "/gpt.toml", {{"fsdp.wrap", "root"}}).fsdp.wrap, Wrap{});
 
+    const Job cifar = load_job(folder + "/cifar.toml"), resnet50 = load_job(folder + "/resnet50.toml");
+    EXPECT_TRUE(cifar.validates() && cifar.parallel.sync_batch_norm);
+    EXPECT_EQ(cifar.data.crop, ImageCrop::random);
+    EXPECT_EQ(resnet50.data.batch * resnet50.run.ranks, 256);
+    EXPECT_EQ(resnet50.optimizer.milestones.back(), 80 * 5004);
+
     const Job ddp = load_job(folder + "/ddp.toml");
     EXPECT_EQ(ddp.run.ranks, 4);
     EXPECT_EQ(ddp.parallel.mode, ParallelMode::ddp);

@@ -147,8 +147,13 @@ void Progress::report(const executor::StepReport& step) {
 }
 
 void Progress::report(const executor::ValidationReport& validation) {
-    say(fmt::format("validation after step {}: loss {:.4f} over {} batch{}", validation.step + 1,
-                    validation.loss, validation.batches, validation.batches == 1 ? "" : "es"));
+    say(fmt::format("validation after step {}: loss {:.4f}{} over {} batch{}", validation.step + 1,
+                    validation.loss, accuracy_words(validation), validation.batches,
+                    validation.batches == 1 ? "" : "es"));
+}
+
+std::string accuracy_words(const executor::ValidationReport& report) {
+    return report.accuracy ? fmt::format(", accuracy {:.2f} %", 100 * *report.accuracy) : "";
 }
 
 void Progress::say(const std::string& line) {
@@ -233,8 +238,9 @@ std::string train_json(const executor::RunResult& run, const TrainResult& result
     for (const double at : run.known_at) seconds += fmt::format("{}{:.9g}", seconds.empty() ? "" : ",", at);
     for (const executor::ValidationReport& report : run.validation) {
         validation +=
-            fmt::format("{}{{\"step\":{},\"loss\":{},\"batches\":{}}}", validation.empty() ? "" : ",",
-                        report.step + 1, json_loss(report.loss), report.batches);
+            fmt::format("{}{{\"step\":{},\"loss\":{},\"batches\":{}{}}}", validation.empty() ? "" : ",",
+                        report.step + 1, json_loss(report.loss), report.batches,
+                        report.accuracy ? fmt::format(",\"accuracy\":{:.17g}", *report.accuracy) : "");
     }
     for (std::size_t r = 0; r < run.peaks.size(); ++r) {
         ranks += fmt::format(

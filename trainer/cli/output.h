@@ -46,6 +46,9 @@ std::string describe_run(const sharding::Program& program);
 
 std::int64_t parameter_count(const sharding::Program& program);
 
+// ", accuracy 71.20 %", or nothing where there are no classes to find.
+std::string accuracy_words(const executor::ValidationReport& report);
+
 // Peak by category, for runs without a trace.
 std::string peak_table(const plan::MemoryPeak& peak);
 

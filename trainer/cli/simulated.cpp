@@ -63,8 +63,10 @@ std::vector<std::string> notes_of(const job::Job& job) {
         note("checkpoint.load",
              "loads nothing; the optimizer's state is there from the start, as after a load");
     if (!job.checkpoint.initial_load.empty()) note("checkpoint.initial_load", "loads nothing");
-    if (job.data.validation > 0)
-        note("data.validation", "opens no data, and counts no time for the validation");
+    if (job.validates()) {
+        note(job.data.validation > 0 ? "data.validation" : "data.validation_path",
+             "opens no data, and counts no time for the validation");
+    }
     return notes;
 }
 

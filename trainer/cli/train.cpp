@@ -218,7 +218,8 @@ void Training::print() const {
     if (!run_.losses.empty()) {
         fmt::print("Loss: first {:.6f}, last {:.6f}\n", run_.losses.front(), run_.losses.back());
         for (const executor::ValidationReport& report : run_.validation)
-            fmt::print("Validation loss after step {}: {:.6f}\n", report.step + 1, report.loss);
+            fmt::print("Validation after step {}: loss {:.6f}{}\n", report.step + 1, report.loss,
+                       accuracy_words(report));
         if (run_.diverged_at) fmt::print("Note: {}\n", run_.divergence);
         fmt::print("Average step: {:.0f} µs\n", result_.average_step_us);
     }

@@ -47,7 +47,7 @@ constexpr std::int64_t first_sample_of(std::int64_t step, int ranks, int rank, i
 }
 
 // How many batches of all ranks a dataset of known size gives without repeating a sample; the rest is not
-// used. Throws DataError (data.validation) if there is not even one; the message says what to change.
+// used. Throws DataError (data.batch) if there is not even one; the message says what to change.
 std::int64_t whole_batches(const Dataset& validation, int ranks, int batch);
 
 }  // namespace shardscope::trainer::data

@@ -2,12 +2,9 @@
 
 #include <array>
 #include <cstddef>
-#include <filesystem>
 #include <utility>
+#include <vector>
 
-#include <fmt/core.h>
-
-#include "trainer/data/text_files.h"
 #include "trainer/job/job.h"
 #include "trainer/kernels/random.h"
 
@@ -69,83 +66,43 @@ std::int32_t SyntheticImages::fill_one(std::uint64_t sample, float* image) const
 
 namespace {
 
-constexpr std::size_t kPixels = std::size_t{CifarImages::kSide} * CifarImages::kSide;
-constexpr std::size_t kPixelBytes = kPixels * kChannels;
-
-std::int32_t label_of(const char* record) {
-    return static_cast<unsigned char>(*record);
-}
-
-bool is_for_training(const std::filesystem::path& file) {
-    const std::filesystem::path name = file.filename();
-    return name.extension() == ".bin" && name != "test_batch.bin" && name != "test.bin";
-}
-
-std::vector<CifarFile> files_at(const std::string& path) {
-    const TextFiles found(path, "CIFAR");
-    const bool chooses = std::filesystem::is_directory(path);
-    std::vector<CifarFile> files;
-    for (int f = 0; f < found.files(); ++f) {
-        const TextFile& file = found.file(f);
-        if (!chooses || is_for_training(file.path())) files.push_back({file.path(), file.whole()});
-    }
-    if (files.empty()) {
-        throw DataError("data.path", fmt::format("the folder {} has no *.bin file to train on directly in it "
-                                                 "(test_batch.bin and test.bin are left out); give a CIFAR "
-                                                 "file, or a folder of CIFAR files",
-                                                 path));
-    }
-    return files;
-}
-
-std::vector<const char*> records_of(const std::vector<CifarFile>& files, int classes) {
-    std::vector<const char*> records;
-    for (const auto& [name, bytes] : files) {
-        const std::size_t labels = bytes.size() % (kPixelBytes + 1) == 0 ? 1 : 2, size = kPixelBytes + labels;
-        if (bytes.empty() || bytes.size() % size != 0) {
-            throw DataError("data.path",
-                            fmt::format("{} has {} bytes, which is not a whole number of images of CIFAR-10 "
-                                        "({} bytes each) or CIFAR-100 ({}); name files of their binary "
-                                        "version that are complete",
-                                        name, bytes.size(), kPixelBytes + 1, kPixelBytes + 2));
-        }
-        for (std::size_t at = labels - 1; at < bytes.size(); at += size) {
-            records.push_back(bytes.data() + at);
-            if (label_of(records.back()) < classes) continue;
-            throw DataError(
-                "data.classes",
-                fmt::format("{} has the label {} at image {}, which is not below {}; set data.classes to the "
-                            "number of classes, 10 or 100",
-                            name, label_of(records.back()), at / size, classes));
-        }
-    }
-    return records;
-}
+constexpr std::int64_t kHeldOut = -1;  // the epoch of the order in which a share is held out
 
 }  // namespace
 
-CifarImages::CifarImages(const std::string& path, int classes, std::int64_t seed)
-    : files_(files_at(path)), records_(records_of(files_, classes)), sampler_(samples(), seed) {}
+PreparedImages::PreparedImages(std::shared_ptr<const ImageFiles> files, const ImageRange& range,
+                               const Preparation& preparation, std::int64_t seed, bool trains)
+    : files_(std::move(files)),
+      range_(range),
+      preparation_(preparation),
+      seed_(static_cast<std::uint64_t>(seed)),
+      trains_(trains),
+      shares_(files_->images(), seed, kHeldOut),
+      sampler_(range.count, seed) {}
 
-std::int64_t CifarImages::input_bytes() const {
-    return static_cast<std::int64_t>(kPixelBytes * sizeof(float));
+std::int64_t PreparedImages::input_bytes() const {
+    const std::int64_t side = preparation_.side;
+    return side * side * job::kImageChannels * static_cast<std::int64_t>(sizeof(float));
 }
 
-std::int64_t CifarImages::target_bytes() const {
+std::int64_t PreparedImages::target_bytes() const {
     return sizeof(std::int32_t);
 }
 
-void CifarImages::fill(std::int64_t first_sample, int count, void* input, void* target) const {
+void PreparedImages::fill(std::int64_t first_sample, int count, void* input, void* target) const {
     auto* image = static_cast<float*>(input);
     auto* label = static_cast<std::int32_t*>(target);
-    for (int i = 0; i < count; ++i) {
-        const char* record = records_[static_cast<std::size_t>(sampler_.sample_at(first_sample + i))];
-        *label++ = label_of(record);
-        const auto* planes = reinterpret_cast<const unsigned char*>(record + 1);
-        for (std::size_t pixel = 0; pixel < kPixels; ++pixel) {
-            for (std::size_t c = 0; c < kChannels; ++c)
-                *image++ = (static_cast<float>(planes[c * kPixels + pixel]) / 255.0F - 0.5F) / 0.5F;
-        }
+    std::vector<unsigned char> room;
+    std::vector<float> rows;
+    for (std::int64_t i = first_sample; i < first_sample + count; ++i) {
+        const std::int64_t place = trains_ ? sampler_.sample_at(i) : i;
+        const std::int64_t chosen = range_.count < files_->images() ? shares_(range_.first + place) : place;
+        *label++ = files_->label(chosen);
+        const Picture picture = files_->open(chosen, room);
+        const Cut cut = trains_ ? random_cut(preparation_, picture.height, picture.width, {seed_, i})
+                                : middle_cut(preparation_, picture.height, picture.width);
+        prepare(preparation_, picture, cut, rows, image);
+        image += input_bytes() / static_cast<std::int64_t>(sizeof(float));
     }
 }
 

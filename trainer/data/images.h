@@ -1,11 +1,13 @@
 // Images with labels: fp32 [side, side, channels] (NHWC) and an int32 class per sample.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
-#include <string>
-#include <vector>
+#include <memory>
 
 #include "trainer/data/dataset.h"
+#include "trainer/data/image_files.h"
+#include "trainer/data/preparation.h"
 #include "trainer/data/sampler.h"
 
 namespace shardscope::trainer::data {
@@ -29,30 +31,31 @@ class SyntheticImages final : public Dataset {
     std::uint64_t classes_;
 };
 
-struct CifarFile {
-    std::string path, bytes;
+// Some of the images of files: those from `first` on in a random order of all.
+struct ImageRange {
+    std::int64_t first = 0, count = 0;
 };
 
-// The images of CIFAR-10 or CIFAR-100 in their binary version (Krizhevsky: "Learning multiple layers of
-// features from tiny images", 2009), in memory as they are in the files: a label of one byte, or a coarse and
-// a fine one, then 32 x 32 pixels as planes of red, green and blue. A sample's values are (byte / 255 - 0.5)
-// / 0.5; the order is that of sampler.h.
-class CifarImages final : public Dataset {
+// Images of files, cut and normalized (preparation.h). To train on, they are in the order of sampler.h, and
+// their random parts follow from the seed and the sample's number; to validate on, each is there once, in the
+// order of the range, and its middle is used.
+class PreparedImages final : public Dataset {
   public:
-    static constexpr int kSide = 32;
-
-    // `path`: a file, or a folder, whose *.bin files count, but not its test set. Throws DataError if there
-    // is none, if a file is not a whole number of images, or if a label is not below `classes`.
-    CifarImages(const std::string& path, int classes, std::int64_t seed);
+    PreparedImages(std::shared_ptr<const ImageFiles> files, const ImageRange& range,
+                   const Preparation& preparation, std::int64_t seed, bool trains);
 
     std::int64_t input_bytes() const override;
     std::int64_t target_bytes() const override;
-    std::int64_t samples() const override { return static_cast<std::int64_t>(records_.size()); }
+    std::int64_t samples() const override { return range_.count; }
     void fill(std::int64_t first_sample, int count, void* input, void* target) const override;
 
   private:
-    std::vector<CifarFile> files_;
-    std::vector<const char*> records_;  // of each image: its label, which its pixels follow
+    std::shared_ptr<const ImageFiles> files_;
+    ImageRange range_;
+    Preparation preparation_;
+    std::uint64_t seed_;
+    bool trains_;
+    Permutation shares_;  // which images are in a range
     Sampler sampler_;
 };
 

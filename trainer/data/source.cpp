@@ -128,17 +128,48 @@ int text_tokens(int vocabulary) {
     return vocabulary <= kByteTokens + 1 ? 0 : vocabulary - 1;
 }
 
+DataSource prepared_images(const job::Job& job) {
+    const job::DataSection& data = job.data;
+    const Preparation preparation(data);
+    const std::shared_ptr<const ImageFiles> files = open_images("data.path", data.path, data.classes);
+    const std::int64_t held_out = std::llround(data.validation * static_cast<double>(files->images()));
+    const auto some = [&](const std::shared_ptr<const ImageFiles>& of, const ImageRange& range, bool trains) {
+        return std::make_unique<PreparedImages>(of, range, preparation, job.run.seed, trains);
+    };
+    DataSource source;
+    source.train = some(files, {held_out, files->images() - held_out}, true);
+    if (!data.validation_path.empty()) {
+        const char* key = "data.validation_path";
+        const std::shared_ptr<const ImageFiles> other = open_images(key, data.validation_path, data.classes);
+        if (other->class_names() != files->class_names()) {
+            throw DataError(key, fmt::format("{} has other classes than {}, or in another order; name images "
+                                             "of the same classes",
+                                             data.validation_path, data.path));
+        }
+        source.validation = some(other, {0, other->images()}, false);
+    } else if (data.validation > 0) {
+        if (held_out == 0 || held_out == files->images()) {
+            throw DataError("data.validation",
+                            fmt::format("{} of {} images is not some of them; set it to another share",
+                                        data.validation, files->images()));
+        }
+        source.validation = some(files, {0, held_out}, false);
+    }
+    return source;
+}
+
 }  // namespace
 
 std::int64_t whole_batches(const Dataset& validation, int ranks, int batch) {
     const std::int64_t rows = std::int64_t{ranks} * batch;
     if (validation.samples() < rows) {
         throw DataError(
-            "data.validation",
-            fmt::format("holds out {} sample{}, and one batch of all {} rank{} takes {} × {} = {}; "
-                        "raise it, lower data.batch or name a longer text",
-                        validation.samples(), validation.samples() == 1 ? "" : "s", ranks,
-                        ranks == 1 ? "" : "s", ranks, batch, rows));
+            "data.batch",
+            fmt::format(
+                "there {} {} sample{} to validate on, and one batch of all {} rank{} takes {} × {} = {}; "
+                "lower it, or hold out more",
+                validation.samples() == 1 ? "is" : "are", validation.samples(),
+                validation.samples() == 1 ? "" : "s", ranks, ranks == 1 ? "" : "s", ranks, batch, rows));
     }
     return validation.samples() / rows;
 }
@@ -175,17 +206,7 @@ DataSource open_data(const job::Job& job, std::shared_ptr<const Tokenizer> token
                 validation = std::make_unique<MaskedDataset>(std::move(source.validation), masking);
             return {std::move(source.tokenizer), std::move(train), std::move(validation)};
         }
-        if (job.reads_images() && !job.data.path.empty()) {
-            if (job.data.image != CifarImages::kSide) {
-                throw DataError(
-                    "data.image",
-                    fmt::format("{} is not the side of CIFAR's images, which have {} × {} pixels; set it to "
-                                "{}, or omit data.path for images that are made",
-                                job.data.image, CifarImages::kSide, CifarImages::kSide, CifarImages::kSide));
-            }
-            return {nullptr, std::make_unique<CifarImages>(job.data.path, job.data.classes, job.run.seed),
-                    nullptr};
-        }
+        if (job.reads_images() && !job.data.path.empty()) return prepared_images(job);
         if (job.reads_images()) {
             return {nullptr,
                     std::make_unique<SyntheticImages>(job.run.seed, job.data.image, job.data.classes),

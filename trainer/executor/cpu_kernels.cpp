@@ -282,6 +282,22 @@ bool run_on_images(const Operands& o) {
             return k::batch_norm_backward(o.f(3), o.f(4), o.f(5), o.f(6), o.f(7), o.f(0), o.f(1), o.f(2),
                                           o.d(0), o.d(1)),
                    true;
+        case plan::Kernel::batch_norm_statistics:
+            return k::batch_norm_statistics(o.f(1), o.f(0), o.d(0), o.d(1)), true;
+        case plan::Kernel::batch_norm_synced_forward:
+            return k::batch_norm_synced_forward(o.f(5), o.f(8), o.d(2), o.f(6), o.f(7), o.f(0), o.f(1),
+                                                o.f(2),
+                                                {o.f(3), o.f(4), static_cast<float>(o.own.scalars[0])},
+                                                o.d(0), o.d(1), device::kNormEps),
+                   true;
+        case plan::Kernel::batch_norm_gradient_sums:
+            return k::batch_norm_gradient_sums(o.f(3), o.f(4), o.f(5), o.f(6), o.f(0), o.f(1), o.f(2), o.d(0),
+                                               o.d(1)),
+                   true;
+        case plan::Kernel::batch_norm_synced_backward:
+            return k::batch_norm_synced_backward(o.f(1), o.f(2), o.f(3), o.f(4), o.f(5), o.f(6), o.f(0),
+                                                 o.d(0), o.d(1), o.own.dims[0] * o.own.dims[2]),
+                   true;
         default:
             return false;
     }
@@ -313,6 +329,9 @@ bool run_untyped(const Operands& o, const device::KernelContext& context) {
             return k::cross_entropy_backward(o.f(1), o.tokens(2), o.f(0), o.d(0), o.d(1), o.d(2),
                                              o.own.scalars[0]),
                    true;
+        case plan::Kernel::top_one:
+            *o.f64(0) = k::top_one(o.f(1), o.tokens(2), o.d(0), o.d(1));
+            return true;
         case plan::Kernel::local_tokens:
             return k::local_tokens(o.tokens(2), o.as<std::int32_t>(0), o.as<std::int32_t>(1), n,
                                    context.tensor * o.own.dims[1], o.d(1)),

@@ -157,9 +157,9 @@ void RankRunner::host_call(const plan::Op& op) {
             break;
         }
         case plan::HostCall::read_validation_loss: {
-            double loss = 0;
-            std::memcpy(&loss, data(0), sizeof loss);
-            calls_.read_validation_loss(loss);
+            std::vector<double> values(static_cast<std::size_t>(op.args[0].bytes) / sizeof(double));
+            std::memcpy(values.data(), data(0), values.size() * sizeof(double));
+            calls_.read_validation_loss(values);
             break;
         }
         case plan::HostCall::read_logits:

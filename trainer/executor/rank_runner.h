@@ -40,7 +40,8 @@ struct HostCalls {
     std::function<void(void* input, void* target)> next_batch;
     // `losses`: by micro-batch. `module`: the first whose output was not finite; -1: none.
     std::function<void(std::int64_t step, std::span<const double> losses, std::int32_t module)> read_loss;
-    std::function<void(double loss)> read_validation_loss;
+    // `values`: the loss and, if the model classifies, the accuracy.
+    std::function<void(std::span<const double> values)> read_validation_loss;
     std::function<void(std::span<const float> logits)> read_logits;
 };
 

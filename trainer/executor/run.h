@@ -51,10 +51,11 @@ struct StepReport {  // called in order of steps, from one of rank 0's process's
     StepMemory memory;
 };
 
-struct ValidationReport {      // called as StepReport is
-    std::int64_t step = 0;     // the step after which it was measured
-    double loss = 0;           // mean over the batches, summed in double: for each batch, rank by rank
-    std::int64_t batches = 0;  // total over all ranks
+struct ValidationReport {            // called as StepReport is
+    std::int64_t step = 0;           // the step after which it was measured
+    double loss = 0;                 // mean over the batches, summed in double: for each batch, rank by rank
+    std::int64_t batches = 0;        // total over all ranks
+    std::optional<double> accuracy;  // share of the samples whose class was found; none: there are no classes
 };
 
 // A request from outside (another thread, a signal handler) to end after the steps that have begun.

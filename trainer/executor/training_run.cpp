@@ -52,6 +52,9 @@ class From final : public data::Dataset {
     std::int64_t first_;
 };
 
+// What ranks tell to the process of rank 0.
+constexpr const char *kLoss = "loss", *kAccuracy = "accuracy", *kValidation = "validation";
+
 // Training: what the host threads share, and what each of them does.
 class Training {
   public:
@@ -65,13 +68,13 @@ class Training {
         std::unique_ptr<data::DataLoader> loader;  // of `tokens`
         bool validating = false;
         std::int64_t validation_batch = 0;
-        std::vector<double> validation_losses;
+        std::vector<double> validation_losses, accuracies;
     };
 
     void host(int rank, RankRunner& runner);
     void step(int rank, std::int64_t number, RankRunner& runner);
     void read_last_loss(int rank, std::int64_t steps_done, RankRunner& runner);
-    void tell(const char* board, int rank, std::int64_t step, std::span<const double> losses,
+    void tell(const char* name, int rank, std::int64_t step, std::span<const double> losses,
               std::int32_t module, const StepMemory& memory);
     MetricPlace place_of(std::int64_t step) const;
     double seconds_of(std::int64_t step, double now);
@@ -85,6 +88,9 @@ class Training {
     void on_validation(const BoardLoss& loss);
     void mark_divergence(const MetricPlace& place);
     void judge_losses();
+    LossBoard& board(std::string_view name) {
+        return name == kLoss ? losses_ : name == kAccuracy ? accuracies_ : validation_;
+    }
     std::string not_finite(const BoardLoss& loss) const;
     // The boards count the ranks of every pipeline place. Only those of the last stage compute losses, and
     // each rank of a context group computes a part of one.
@@ -112,20 +118,19 @@ class Training {
     // pause reads: of this process's first rank.
     std::atomic<double> resumed_{0};
     std::atomic<std::int64_t> paused_after_{-1};
-    double known_ = -1;             // when the latest loss was known, in seconds since the start
-    std::int64_t since_pause_ = 0;  // losses that were known since training went on
-    RunResult result_;              // the boards' locks guard what several threads write
-    bool flagged_ = false;          // an output was not finite in this step or the next
+    double known_ = -1;               // when the latest loss was known, in seconds since the start
+    std::int64_t since_pause_ = 0;    // losses that were known since training went on
+    RunResult result_;                // the boards' locks guard what several threads write
+    bool flagged_ = false;            // an output was not finite in this step or the next
+    std::optional<double> accuracy_;  // of the validation whose loss the ranks tell next
     Divergence divergence_;
-    LossBoard losses_, validation_;
+    LossBoard losses_, accuracies_, validation_;
     StopGate gate_;
     std::optional<StopAgreement> agreement_;
     std::vector<Rank> ranks_state_;  // of this process
     Ranks ranks_;
     Lifeline<Training> lifeline_{this};
 };
-
-constexpr const char *kLoss = "loss", *kValidation = "validation";
 
 std::function<void()> asks(const RunOptions& options) {
     if (!options.processes) return {};
@@ -141,6 +146,8 @@ Training::Training(const sharding::Program& program, const data::Dataset& datase
       divergence_(job_.train.diverged_above),
       losses_({board_ranks(), ranks_with_losses(), job_.parallel.context},
               [this](const BoardLoss& loss) { on_loss(loss); }),
+      accuracies_({board_ranks(), ranks_with_losses(), job_.parallel.context},
+                  [this](const BoardLoss& accuracy) { accuracy_ = accuracy.loss; }),
       validation_({board_ranks(), ranks_with_losses(), job_.parallel.context},
                   [this](const BoardLoss& loss) { on_validation(loss); }),
       gate_(options.control ? &options.control->stop : nullptr, options.first_step, asks(options)),
@@ -162,28 +169,27 @@ void Training::listen() {
     world::World& world = *options_.processes->world;
     agreement_.emplace(world, gate_);
     if (world.rank() > 0) return;
-    world.on(kLoss, lifeline_.guard([](Training& own, int rank, std::string_view text) {
-        own.hear(own.losses_, rank, text);
-    }));
-    world.on(kValidation, lifeline_.guard([](Training& own, int rank, std::string_view text) {
-        own.hear(own.validation_, rank, text);
-    }));
+    for (const char* name : {kLoss, kAccuracy, kValidation}) {
+        world.on(name, lifeline_.guard([name](Training& own, int rank, std::string_view text) {
+            own.hear(own.board(name), rank, text);
+        }));
+    }
 }
 
 // The process of rank 0 collects the losses, of a tensor group its first rank's: the others have the same.
-void Training::tell(const char* board, int rank, std::int64_t step, std::span<const double> losses,
+void Training::tell(const char* name, int rank, std::int64_t step, std::span<const double> losses,
                     std::int32_t module, const StepMemory& memory) {
     if (program_.mesh().tensor_index(rank) > 0) return;
     if (options_.processes) {
-        options_.processes->world->tell(board, world::MessageWriter()
-                                                   .add(step)
-                                                   .add(module)
-                                                   .add(memory.allocated)
-                                                   .add(memory.peak)
-                                                   .add_all(losses)
-                                                   .text());
+        options_.processes->world->tell(name, world::MessageWriter()
+                                                  .add(step)
+                                                  .add(module)
+                                                  .add(memory.allocated)
+                                                  .add(memory.peak)
+                                                  .add_all(losses)
+                                                  .text());
     } else {
-        (board == kLoss ? losses_ : validation_).tell(board_rank(rank), step, losses, module, memory);
+        board(name).tell(board_rank(rank), step, losses, module, memory);
     }
 }
 
@@ -298,12 +304,15 @@ void Training::validate(int rank, std::int64_t steps_done, RankRunner& runner) {
     runner.trace().push_range("validation");
     state.validating = true;
     state.validation_losses.clear();
+    state.accuracies.clear();
     for (state.validation_batch = 0; state.validation_batch < validation_batches_; ++state.validation_batch) {
         runner.run(*program_.of(rank).evaluation(), steps_done - 1);
     }
     runner.drain();
     state.validating = false;
     runner.trace().pop_range();
+    // First, so that it is known when the last loss arrives.
+    if (!state.accuracies.empty()) tell(kAccuracy, rank, steps_done - 1, state.accuracies, -1, {});
     tell(kValidation, rank, steps_done - 1, state.validation_losses, -1, {});
 }
 
@@ -330,7 +339,10 @@ HostCalls Training::calls_of(int rank) {
         tell(kLoss, rank, step, program_.of(rank).has_loss() ? losses : std::span<const double>(), module,
              {runner.live_bytes(), runner.peak().bytes});
     };
-    calls.read_validation_loss = [&state](double loss) { state.validation_losses.push_back(loss); };
+    calls.read_validation_loss = [&state](std::span<const double> values) {
+        state.validation_losses.push_back(values[0]);
+        if (values.size() > 1) state.accuracies.push_back(values[1]);
+    };
     return calls;
 }
 
@@ -394,12 +406,13 @@ MetricPlace Training::place_of(std::int64_t step) const {
 }
 
 void Training::on_validation(const BoardLoss& loss) {
-    const ValidationReport report{loss.step, loss.loss, loss.pieces};
+    const ValidationReport report{loss.step, loss.loss, loss.pieces, accuracy_};
     result_.validation.push_back(report);
     if (options_.recorder) {
         options_.recorder->describe_with(
-            [place = place_of(loss.step), value = loss.loss](traces::store::EventSink& sink) {
-                add_metric(sink, place, "validation_loss", value);
+            [place = place_of(loss.step), report](traces::store::EventSink& sink) {
+                add_metric(sink, place, "validation_loss", report.loss);
+                if (report.accuracy) add_metric(sink, place, "accuracy", *report.accuracy);
             });
     }
     if (options_.on_validation) options_.on_validation(report);

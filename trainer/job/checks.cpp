@@ -94,12 +94,16 @@ void Checks::data() const {
     if (text && job_.data.path.empty() && job_.run.device != DeviceKind::sim) {  // a simulation opens no data
         refuse("data.path", "data.type", "\"text\" data needs a path; set data.path to a file or folder");
     }
-    if (!text && job_.data.validation > 0) {
-        refuse("data.validation", "data.type", "only \"text\" can be held out; omit the key");
+    const bool files = job_.reads_images() && !job_.data.path.empty();
+    if (!text && !files && job_.data.validation > 0) {
+        refuse("data.validation", "data.type",
+               job_.reads_images()
+                   ? "images that are made have no end to hold out; set data.path, or omit the key"
+                   : "only \"text\" and \"images\" can be held out; omit the key");
     }
-    if (job_.train.validate_every > 0 && job_.data.validation == 0) {
+    if (job_.train.validate_every > 0 && !job_.validates()) {
         refuse("train.validate_every", "data.validation",
-               "nothing is held out to validate on; set data.validation, 0.1 for a tenth of the text");
+               "nothing is held out to validate on; set data.validation, 0.1 for a tenth of the data");
     }
 }
 

@@ -53,6 +53,7 @@ class Checks {
     void simulation() const;
     void shape();
     void images() const;
+    void preparation() const;
     void model() const;
     void experts() const;
     void expert_groups() const;

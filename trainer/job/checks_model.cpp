@@ -47,10 +47,18 @@ void Checks::images() const {
                                job_.model.type == ModelType::mlp ? "an" : "a", word_of(job_.model.type)));
         }
         const DataSection data;
-        const std::array<std::pair<const char*, bool>, 4> set = {
+        const std::array<std::pair<const char*, bool>, 12> set = {
             {{"data.image", job_.data.image != data.image},
              {"data.classes", job_.data.classes != data.classes},
+             {"data.resize", job_.data.resize != 0},
+             {"data.crop", job_.data.crop != data.crop},
+             {"data.padding", job_.data.padding != 0},
+             {"data.flip", job_.data.flip},
+             {"data.mean", job_.data.mean != data.mean},
+             {"data.std", job_.data.deviation != data.deviation},
+             {"data.validation_path", !job_.data.validation_path.empty()},
              {"train.label_smoothing", job_.train.label_smoothing > 0},
+             {"parallel.sync_batch_norm", job_.parallel.sync_batch_norm},
              {"ddp.broadcast_buffers", !job_.ddp.broadcast_buffers}}};
         for (const auto& [key, wanted] : set)
             if (wanted) refuse(key, key, "only networks for images have it; omit the key");
@@ -97,6 +105,47 @@ void Checks::images() const {
     if (!job_.ddp.broadcast_buffers && job_.parallel.mode != ParallelMode::ddp) {
         refuse("ddp.broadcast_buffers", "parallel.mode",
                "only ddp broadcasts buffers; set parallel.mode to \"ddp\", or omit the key");
+    }
+    if (job_.parallel.sync_batch_norm && job_.parallel.mode == ParallelMode::none) {
+        refuse("parallel.sync_batch_norm", "parallel.mode",
+               "one rank has all images; set parallel.mode to \"ddp\" or \"fsdp\", or omit the key");
+    }
+    preparation();
+}
+
+// How images become samples.
+void Checks::preparation() const {
+    const DataSection &data = job_.data, defaults;
+    if (data.path.empty()) {
+        const std::array<std::pair<const char*, bool>, 7> set = {
+            {{"data.resize", data.resize != 0},
+             {"data.crop", data.crop != defaults.crop},
+             {"data.padding", data.padding != 0},
+             {"data.flip", data.flip},
+             {"data.mean", data.mean != defaults.mean},
+             {"data.std", data.deviation != defaults.deviation},
+             {"data.validation_path", !data.validation_path.empty()}}};
+        for (const auto& [key, wanted] : set) {
+            if (wanted)
+                refuse(key, key,
+                       "images that are made are ready for the model; set data.path, or omit the key");
+        }
+    }
+    if (data.validation > 0 && !data.validation_path.empty()) {
+        refuse("data.validation", "data.validation_path",
+               "the images of data.validation_path are validated on; omit one of the two keys");
+    }
+    if (data.padding > 0 && data.crop != ImageCrop::random) {
+        refuse(
+            "data.padding", "data.crop",
+            "only a random place of an image needs a border; set data.crop to \"random\", or omit the key");
+    }
+    if (data.resize > 0 && data.resize < data.image) {
+        refuse(
+            "data.resize", "data.image",
+            fmt::format("an image with a side of {} pixels has no part of {}; set it to {} or more, or omit "
+                        "the key",
+                        data.resize, data.image, data.image));
     }
 }
 

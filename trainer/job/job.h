@@ -31,6 +31,9 @@ enum class AttentionKind : std::uint8_t { automatic, plain, fused };
 inline constexpr int kMostFusedHeadWidth = 256;
 enum class DataType : std::uint8_t { synthetic, text, images };
 inline constexpr int kImageChannels = 3;
+// Which part of a training image is used: the middle, a random place, or a random part in a random size
+// (RandomResizedCrop). Validation always uses the middle.
+enum class ImageCrop : std::uint8_t { center, random, resized };
 enum class ParallelMode : std::uint8_t { fsdp, ddp, none };
 // How the ranks of a context group see each other's keys and values: gathered, or passed on in a ring.
 enum class ContextExchange : std::uint8_t { allgather, ring };
@@ -184,16 +187,24 @@ struct DataSection {
     std::string path;
     int batch = 8;          // samples per rank and micro-batch
     int workers = 0;        // threads per rank that prepare batches ahead; 0: none
-    double validation = 0;  // share of the text that is held out, at its end
-    int image = 224;        // images: pixels of a side
-    int classes = 1000;     // images
+    double validation = 0;  // share of the text that is held out, at its end; of the images, at random
+    // Of images.
+    std::string validation_path;  // images that are only validated on
+    int image = 224;              // pixels of a side
+    int classes = 1000;
+    int resize = 0;  // pixels of the shorter side before the crop; 0: those of `image`
+    ImageCrop crop = ImageCrop::center;
+    int padding = 0;    // crop random: black pixels that are added at each border
+    bool flip = false;  // mirrors half of the training images
+    std::array<double, kImageChannels> mean = {0.5, 0.5, 0.5}, deviation = {0.5, 0.5, 0.5};
 };
 
 struct ParallelSection {
     ParallelMode mode = ParallelMode::fsdp;
-    int tensor = 1;         // ranks that share the arithmetic of each layer
-    bool sequence = false;  // they also divide the rows between the shared matmuls
-    int context = 1;        // ranks that divide the tokens of each sequence
+    int tensor = 1;                // ranks that share the arithmetic of each layer
+    bool sequence = false;         // they also divide the rows between the shared matmuls
+    bool sync_batch_norm = false;  // batch norms use the images of all ranks
+    int context = 1;               // ranks that divide the tokens of each sequence
     ContextExchange context_exchange = ContextExchange::allgather;
     int pipeline = 1;               // places of the pipeline, each with other layers
     std::string schedule = "1f1b";  // of the micro-batches through it: a name, or a file (pipeline/csv.h)
@@ -231,7 +242,7 @@ struct TrainSection {
     int accumulation = 1;             // micro-batches per step
     bool accumulation_sync = true;    // reduce gradients after each; false: only after the last (no_sync)
     double clip_norm = 0;             // 0: gradients are not clipped
-    std::int64_t validate_every = 0;  // steps; 0: only at the end, if data.validation holds text out
+    std::int64_t validate_every = 0;  // steps; 0: only at the end, if there is something to validate on
     ModuleSelection freeze;           // modules whose parameters are not trained
     double label_smoothing = 0;       // images
     double diverged_above = 10;       // times the first loss; 0: no loss is too large
@@ -305,6 +316,7 @@ struct Job {
     // Ranks that together compute the whole model for their samples.
     int model_ranks() const { return parallel.tensor * parallel.context * parallel.pipeline; }
     bool reads_images() const { return data.type == DataType::images; }
+    bool validates() const { return data.validation > 0 || !data.validation_path.empty(); }
     // Whether a token attends only to those before it.
     bool is_causal() const { return model.type != ModelType::bert; }
 };

@@ -151,6 +151,23 @@ Key betas_key(const KeysOf<OptimizerSection>& optimizer) {
     return key;
 }
 
+// One number for each of red, green and blue.
+Key channels_key(const KeysOf<DataSection>& data, std::string_view name,
+                 std::array<double, kImageChannels> DataSection::*field, double low, std::string_view help) {
+    using Channels = std::array<double, kImageChannels>;
+    Key key = data.key(
+        name, ValueType::numbers, field,
+        [](const Value& v) {
+            const auto& numbers = std::get<std::vector<double>>(v);
+            return Channels{numbers[0], numbers[1], numbers[2]};
+        },
+        [](const Channels& channels) { return std::vector<double>(channels.begin(), channels.end()); }, help);
+    key.low = low;
+    key.high = 1;
+    key.count = kImageChannels;
+    return key;
+}
+
 std::vector<Key> make_keys() {
     const KeysOf run("run", &Job::run);
     const KeysOf model("model", &Job::model);
@@ -267,9 +284,23 @@ std::vector<Key> make_keys() {
         own(data.integer("workers", &DataSection::workers, 0, 64,
                          "threads per rank that prepare batches ahead; 0: the rank prepares them")),
         data.number("validation", &DataSection::validation, 0, 0.5,
-                    "text: share at its end that is held out for the validation loss"),
+                    "text, images: share that is held out to validate on: the end of a text, some images"),
+        own(data.text("validation_path", &DataSection::validation_path,
+                      "images: a file or folder, as data.path, that is only validated on")),
         data.integer("image", &DataSection::image, 1, 4096, "images: pixels of a side"),
         data.integer("classes", &DataSection::classes, 2, 1000000, "images: classes of the labels"),
+        data.integer("resize", &DataSection::resize, 0, 8192,
+                     "images: pixels of the shorter side before the crop; 0: those of data.image"),
+        data.choice("crop", &DataSection::crop, {"center", "random", "resized"},
+                    "images to train on: their middle, a random place, or a random part in a random size; "
+                    "validation uses the middle"),
+        data.integer("padding", &DataSection::padding, 0, 1024,
+                     "images, crop random: black pixels added at each border before the crop"),
+        data.boolean("flip", &DataSection::flip, "images: mirror half of those to train on"),
+        channels_key(data, "mean", &DataSection::mean, 0,
+                     "images: of red, green and blue as numbers from 0 to 1; it is subtracted"),
+        channels_key(data, "std", &DataSection::deviation, 1e-3,
+                     "images: deviation of red, green and blue; what is left is divided by it"),
 
         parallel.choice("mode", &ParallelSection::mode, {"fsdp", "ddp", "none"},
                         "fsdp: parameters sharded; ddp: replicated; none: one rank"),
@@ -278,6 +309,9 @@ std::vector<Key> make_keys() {
         parallel.boolean(
             "sequence", &ParallelSection::sequence,
             "these ranks also divide the tokens in norms, dropout and residuals (sequence parallelism)"),
+        parallel.boolean("sync_batch_norm", &ParallelSection::sync_batch_norm,
+                         "resnet: batch norms use the mean and variance of all ranks' images "
+                         "(SyncBatchNorm)"),
         parallel.integer("context", &ParallelSection::context, 1, 1024,
                          "ranks that divide the tokens of each sequence (context parallelism)"),
         parallel.choice(
@@ -363,7 +397,7 @@ std::vector<Key> make_keys() {
         train.number("clip_norm", &TrainSection::clip_norm, 0, 1e9,
                      "largest norm of all gradients together; 0: not clipped"),
         train.integer("validate_every", &TrainSection::validate_every, 0, 1e9,
-                      "steps between validation losses; 0: at the end only (with data.validation)"),
+                      "steps between validations; 0: at the end only (with data.validation)"),
         train.parsed("freeze", &TrainSection::freeze, parse_modules,
                      "modules whose parameters are not trained: none, module:NAME[,NAME], path: or every:"),
         train.number("label_smoothing", &TrainSection::label_smoothing, 0, 0.99,

@@ -20,34 +20,37 @@ SHARDSCOPE_INLINE void scale_columns(const float* x, const float* factor, const 
         for (std::size_t c = 0; c < columns; ++c) y[c] = x[c] * factor[c] + shift[c];
 }
 
-}  // namespace
-
-SHARDSCOPE_VECTOR_CLONES
-void batch_norm_forward(const float* x, const float* gamma, const float* beta, float* y, float* mean,
-                        float* rstd, const RunningStatistics& running, int rows, int columns, float eps) {
-    const auto n = static_cast<std::size_t>(rows), width = static_cast<std::size_t>(columns);
+// The mean of each column, and the sum of squares of the deviations from it.
+SHARDSCOPE_INLINE void moments(const float* x, float* mean, float* squares, std::size_t rows,
+                               std::size_t columns) {
     const double share = 1.0 / static_cast<double>(rows);
-    sum_columns(n, width, mean,
+    sum_columns(rows, columns, mean,
                 [=](std::size_t i, std::size_t first, std::size_t count, float* partial)
                     SHARDSCOPE_INLINE_LAMBDA {
-                        const float* row = x + i * width + first;
+                        const float* row = x + i * columns + first;
                         for (std::size_t c = 0; c < count; ++c) partial[c] += row[c];
                     });
-    for (std::size_t c = 0; c < width; ++c) mean[c] = static_cast<float>(mean[c] * share);
+    for (std::size_t c = 0; c < columns; ++c) mean[c] = static_cast<float>(mean[c] * share);
     const float* center = mean;
-    sum_columns(n, width, rstd,
+    sum_columns(rows, columns, squares,
                 [=](std::size_t i, std::size_t first, std::size_t count, float* partial)
                     SHARDSCOPE_INLINE_LAMBDA {
-                        const float* row = x + i * width + first;
+                        const float* row = x + i * columns + first;
                         for (std::size_t c = 0; c < count; ++c) {
                             const float d = row[c] - center[first + c];
                             partial[c] += d * d;
                         }
                     });
-    const double of_sample = 1.0 / std::max(1.0, static_cast<double>(rows) - 1.0);
-    float* factor = workspace_of<float>(Purpose::rows, 2 * width);
-    float* shift = factor + width;
-    for (std::size_t c = 0; c < width; ++c) {
+}
+
+// The rest of a forward: `rstd` holds the sums of squares of `rows` rows.
+SHARDSCOPE_INLINE void normalize(const float* x, const float* gamma, const float* beta, float* y,
+                                 const float* mean, float* rstd, const RunningStatistics& running,
+                                 std::size_t rows, std::size_t columns, double all_rows, float eps) {
+    const double share = 1.0 / all_rows, of_sample = 1.0 / std::max(1.0, all_rows - 1.0);
+    float* factor = workspace_of<float>(Purpose::rows, 2 * columns);
+    float* shift = factor + columns;
+    for (std::size_t c = 0; c < columns; ++c) {
         const double squares = rstd[c];
         running.mean[c] += running.momentum * (mean[c] - running.mean[c]);
         running.variance[c] +=
@@ -56,7 +59,82 @@ void batch_norm_forward(const float* x, const float* gamma, const float* beta, f
         factor[c] = gamma[c] * rstd[c];
         shift[c] = beta[c] - mean[c] * factor[c];
     }
-    scale_columns(x, factor, shift, y, n, width);
+    scale_columns(x, factor, shift, y, rows, columns);
+}
+
+// The sums over the rows of dy and of dy xhat.
+SHARDSCOPE_INLINE void gradient_sums(const float* dy, const float* x, const float* mean, const float* rstd,
+                                     float* sum, float* product, std::size_t rows, std::size_t columns) {
+    sum_columns(rows, columns, sum,
+                [=](std::size_t i, std::size_t first, std::size_t count, float* partial)
+                    SHARDSCOPE_INLINE_LAMBDA {
+                        const float* row = dy + i * columns + first;
+                        for (std::size_t c = 0; c < count; ++c) partial[c] += row[c];
+                    });
+    sum_columns(rows, columns, product,
+                [=](std::size_t i, std::size_t first, std::size_t count, float* partial)
+                    SHARDSCOPE_INLINE_LAMBDA {
+                        const float* row = dy + i * columns + first;
+                        const float* in = x + i * columns + first;
+                        for (std::size_t c = 0; c < count; ++c)
+                            partial[c] += row[c] * ((in[c] - mean[first + c]) * rstd[first + c]);
+                    });
+}
+
+// With xhat = (x - mean) rstd:  dx = gamma rstd (dy - mean(dy) - xhat mean(dy xhat)), means over all rows.
+SHARDSCOPE_INLINE void input_gradient(const float* dy, const float* x, const float* gamma, const float* mean,
+                                      const float* rstd, const float* sum, const float* product, float* dx,
+                                      std::size_t rows, std::size_t columns, float share) {
+    // dx = dy factor + x slope + shift
+    float* factor = workspace_of<float>(Purpose::product, 3 * columns);
+    float *slope = factor + columns, *shift = slope + columns;
+    for (std::size_t c = 0; c < columns; ++c) {
+        factor[c] = gamma[c] * rstd[c];
+        slope[c] = -factor[c] * rstd[c] * product[c] * share;
+        shift[c] = -factor[c] * sum[c] * share - slope[c] * mean[c];
+    }
+    for (std::size_t i = 0; i < rows; ++i, dy += columns, x += columns, dx += columns)
+        for (std::size_t c = 0; c < columns; ++c) dx[c] = dy[c] * factor[c] + x[c] * slope[c] + shift[c];
+}
+
+}  // namespace
+
+SHARDSCOPE_VECTOR_CLONES
+void batch_norm_forward(const float* x, const float* gamma, const float* beta, float* y, float* mean,
+                        float* rstd, const RunningStatistics& running, int rows, int columns, float eps) {
+    const auto n = static_cast<std::size_t>(rows), width = static_cast<std::size_t>(columns);
+    moments(x, mean, rstd, n, width);
+    normalize(x, gamma, beta, y, mean, rstd, running, n, width, rows, eps);
+}
+
+SHARDSCOPE_VECTOR_CLONES
+void batch_norm_statistics(const float* x, float* statistics, int rows, int columns) {
+    const auto width = static_cast<std::size_t>(columns);
+    moments(x, statistics, statistics + width, static_cast<std::size_t>(rows), width);
+    statistics[2 * width] = static_cast<float>(rows);
+}
+
+// The squares of the ranks' rows from the mean of all are their own and, for each row, that of the distance
+// between the two means (Chan, Golub, LeVeque: "Updating formulae ...", 1979).
+SHARDSCOPE_VECTOR_CLONES
+void batch_norm_synced_forward(const float* x, const float* statistics, int ranks, const float* gamma,
+                               const float* beta, float* y, float* mean, float* rstd,
+                               const RunningStatistics& running, int rows, int columns, float eps) {
+    const auto n = static_cast<std::size_t>(rows), width = static_cast<std::size_t>(columns);
+    const std::size_t of_rank = 2 * width + 1;
+    const auto parts = static_cast<std::size_t>(ranks);
+    for (std::size_t c = 0; c < width; ++c) {
+        double sum = 0, squares = 0;
+        for (std::size_t r = 0; r < parts; ++r) sum += statistics[r * of_rank + c];
+        const double of_all = sum / ranks;
+        for (std::size_t r = 0; r < parts; ++r) {
+            const double distance = statistics[r * of_rank + c] - of_all;
+            squares += statistics[r * of_rank + width + c] + distance * distance * rows;
+        }
+        mean[c] = static_cast<float>(of_all);
+        rstd[c] = static_cast<float>(squares);
+    }
+    normalize(x, gamma, beta, y, mean, rstd, running, n, width, static_cast<double>(rows) * ranks, eps);
 }
 
 SHARDSCOPE_VECTOR_CLONES
@@ -72,40 +150,35 @@ void batch_norm_evaluate(const float* x, const float* gamma, const float* beta, 
     scale_columns(x, factor, shift, y, static_cast<std::size_t>(rows), width);
 }
 
-// With xhat = (x - mean) rstd:  dx = gamma rstd (dy - mean(dy) - xhat mean(dy xhat)), means over the rows.
 SHARDSCOPE_VECTOR_CLONES
 void batch_norm_backward(const float* dy, const float* x, const float* gamma, const float* mean,
                          const float* rstd, float* dx, float* dgamma, float* dbeta, int rows, int columns) {
     const auto n = static_cast<std::size_t>(rows), width = static_cast<std::size_t>(columns);
-    float* buffers = workspace_of<float>(Purpose::rows, 5 * width);
-    float *sum = buffers, *product = buffers + width;
-    sum_columns(n, width, sum,
-                [=](std::size_t i, std::size_t first, std::size_t count, float* partial)
-                    SHARDSCOPE_INLINE_LAMBDA {
-                        const float* row = dy + i * width + first;
-                        for (std::size_t c = 0; c < count; ++c) partial[c] += row[c];
-                    });
-    sum_columns(n, width, product,
-                [=](std::size_t i, std::size_t first, std::size_t count, float* partial)
-                    SHARDSCOPE_INLINE_LAMBDA {
-                        const float* row = dy + i * width + first;
-                        const float* in = x + i * width + first;
-                        for (std::size_t c = 0; c < count; ++c)
-                            partial[c] += row[c] * ((in[c] - mean[first + c]) * rstd[first + c]);
-                    });
+    float* sum = workspace_of<float>(Purpose::rows, 2 * width);
+    float* product = sum + width;
+    gradient_sums(dy, x, mean, rstd, sum, product, n, width);
     if (dgamma) std::copy_n(product, width, dgamma);
     if (dbeta) std::copy_n(sum, width, dbeta);
-    if (!dx) return;
-    // dx = dy factor + x slope + shift
-    float *factor = buffers + 2 * width, *slope = buffers + 3 * width, *shift = buffers + 4 * width;
-    const float share = 1.0F / static_cast<float>(rows);
-    for (std::size_t c = 0; c < width; ++c) {
-        factor[c] = gamma[c] * rstd[c];
-        slope[c] = -factor[c] * rstd[c] * product[c] * share;
-        shift[c] = -factor[c] * sum[c] * share - slope[c] * mean[c];
-    }
-    for (std::size_t i = 0; i < n; ++i, dy += width, x += width, dx += width)
-        for (std::size_t c = 0; c < width; ++c) dx[c] = dy[c] * factor[c] + x[c] * slope[c] + shift[c];
+    if (dx)
+        input_gradient(dy, x, gamma, mean, rstd, sum, product, dx, n, width, 1.0F / static_cast<float>(rows));
+}
+
+SHARDSCOPE_VECTOR_CLONES
+void batch_norm_gradient_sums(const float* dy, const float* x, const float* mean, const float* rstd,
+                              float* sums, float* dgamma, float* dbeta, int rows, int columns) {
+    const auto width = static_cast<std::size_t>(columns);
+    gradient_sums(dy, x, mean, rstd, sums, sums + width, static_cast<std::size_t>(rows), width);
+    if (dgamma) std::copy_n(sums + width, width, dgamma);
+    if (dbeta) std::copy_n(sums, width, dbeta);
+}
+
+SHARDSCOPE_VECTOR_CLONES
+void batch_norm_synced_backward(const float* dy, const float* x, const float* gamma, const float* mean,
+                                const float* rstd, const float* sums, float* dx, int rows, int columns,
+                                std::int64_t all_rows) {
+    const auto width = static_cast<std::size_t>(columns);
+    input_gradient(dy, x, gamma, mean, rstd, sums, sums + width, dx, static_cast<std::size_t>(rows), width,
+                   1.0F / static_cast<float>(all_rows));
 }
 
 }  // namespace shardscope::trainer::kernels

@@ -116,6 +116,21 @@ constexpr Count batch_norm_backward_flops(Count rows, Count cols, bool input) {
     return (5 + (input ? 4 : 0)) * rows * cols;
 }
 
+constexpr Count batch_norm_statistics_flops(Count rows, Count cols) {
+    return 4 * rows * cols;
+}
+constexpr Count batch_norm_gradient_sums_flops(Count rows, Count cols) {
+    return 5 * rows * cols;
+}
+constexpr Count batch_norm_synced_backward_flops(Count rows, Count cols) {
+    return 4 * rows * cols;
+}
+
+// A comparison for each logit.
+constexpr Count top_one_flops(Count rows, Count classes) {
+    return rows * classes;
+}
+
 // Softmax of each token's logits and the search for the k largest.
 constexpr Cost choose_experts_cost(Count tokens, Count experts, Count k) {
     return {tokens * experts * (4 + k), 4 * tokens * (2 * experts + 2 * k)};

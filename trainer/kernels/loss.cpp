@@ -50,6 +50,13 @@ void cross_entropy_backward(const float* probabilities, const std::int32_t* targ
     }
 }
 
+double top_one(const float* logits, const std::int32_t* targets, int rows, int classes) {
+    int right = 0;
+    for (int i = 0; i < rows; ++i, logits += classes)
+        right += std::max_element(logits, logits + classes) - logits == targets[i] ? 1 : 0;
+    return static_cast<double>(right) / rows;
+}
+
 SHARDSCOPE_VECTOR_CLONES
 void mse_forward(const float* y, const float* target, double* mean, std::size_t n) {
     const double sum = lane_sum<double>(n, [=](std::size_t i) SHARDSCOPE_INLINE_LAMBDA {

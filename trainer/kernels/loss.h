@@ -19,6 +19,9 @@ void cross_entropy_forward(const float* logits, const std::int32_t* targets, flo
 void cross_entropy_backward(const float* probabilities, const std::int32_t* targets, float* dlogits, int rows,
                             int classes, int counted = 0, double smoothing = 0);
 
+// The share of the rows whose largest logit, the first of equal ones, is the target's.
+double top_one(const float* logits, const std::int32_t* targets, int rows, int classes);
+
 // *mean = mean of (y - target)^2 over n elements.
 void mse_forward(const float* y, const float* target, double* mean, std::size_t n);
 

@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <utility>
+#include <vector>
 
 #include "trainer/kernels/cost.h"
 #include "trainer/model/layer_tools.h"
@@ -55,8 +56,10 @@ plan::Tensor Conv2d::forward(Graph& graph, const plan::Tensor& x) {
     return y;
 }
 
-BatchNorm2d::BatchNorm2d(std::string attribute, int channels)
-    : Module("BatchNorm2d", std::move(attribute)), channels_(channels) {
+BatchNorm2d::BatchNorm2d(std::string attribute, int channels, bool synced)
+    : Module(synced ? "SyncBatchNorm" : "BatchNorm2d", std::move(attribute)),
+      channels_(channels),
+      synced_(synced) {
     add_parameter("weight", channels, 1, {InitKind::constant, 1, 0});
     add_parameter("bias", channels, 1, {});
     add_buffer("running_mean", channels, 0);
@@ -76,34 +79,76 @@ plan::Tensor BatchNorm2d::forward(Graph& graph, const plan::Tensor& x) {
                      {rows, channels_}, kernels::batch_norm_evaluate_flops(rows, channels_));
         return y;
     }
+    const bool synced = synced_ && graph.data > 1;  // one rank has all images
     plan::Tensor mean = graph.activation(path + ".mean", channels_);
     plan::Tensor rstd = graph.activation(path + ".rstd", channels_);
-    plan::Op& op = graph.kernel(
-        plan::Kernel::batch_norm_forward, "batch_norm_forward",
-        {y, mean, rstd, average, variance, x, graph.store.parameter(weight), graph.store.parameter(bias)},
-        {rows, channels_}, kernels::batch_norm_forward_flops(rows, channels_));
+    std::vector<plan::Arg> args = {
+        y, mean, rstd, average, variance, x, graph.store.parameter(weight), graph.store.parameter(bias)};
+    plan::Tensor statistics;
+    if (synced) {
+        statistics = gathered_statistics(graph, x);
+        args.push_back(statistics);
+    }
+    plan::Op& op =
+        graph.kernel(synced ? plan::Kernel::batch_norm_synced_forward : plan::Kernel::batch_norm_forward,
+                     synced ? "batch_norm_synced_forward" : "batch_norm_forward", std::move(args),
+                     {rows, channels_, synced ? graph.data : 0},
+                     synced ? kernels::batch_norm_evaluate_flops(rows, channels_)
+                            : kernels::batch_norm_forward_flops(rows, channels_));
     op.kernel().scalars = {kMomentum};
     check_output(graph, op);
     if (y.value < 0) return y;
-    graph.tape.node("NativeBatchNormBackward0", [this, &graph, &weight, &bias, x, mean, rstd, rows,
-                                                 value = y.value] {
-        plan::Tensor dy = graph.tape.take_gradient(value);
-        plan::Tensor dx, dgamma, dbeta;
-        if (x.value >= 0) dx = graph.activation(path + ".input.grad", rows * channels_);
-        if (weight.trained) {  // weight and bias are frozen together
-            dgamma = graph.gradient(weight);
-            dbeta = graph.gradient(bias);
-        }
-        graph.kernel(plan::Kernel::batch_norm_backward, "batch_norm_backward",
-                     {dx, dgamma, dbeta, dy, x, graph.store.parameter(weight), mean, rstd}, {rows, channels_},
-                     kernels::batch_norm_backward_flops(rows, channels_, x.value >= 0));
-        dy = {};
-        if (dx) graph.tape.accumulate(x.value, std::move(dx));
-        if (!dgamma) return;
-        graph.store.gradient_ready(weight, std::move(dgamma));
-        graph.store.gradient_ready(bias, std::move(dbeta));
-    });
+    graph.tape.node(synced ? "SyncBatchNormBackward" : "NativeBatchNormBackward0",
+                    [this, &graph, &weight, &bias, x, mean, rstd, rows, synced, value = y.value] {
+                        plan::Tensor dy = graph.tape.take_gradient(value);
+                        plan::Tensor dx, dgamma, dbeta;
+                        if (x.value >= 0) dx = graph.activation(path + ".input.grad", rows * channels_);
+                        if (weight.trained) {  // weight and bias are frozen together
+                            dgamma = graph.gradient(weight);
+                            dbeta = graph.gradient(bias);
+                        }
+                        if (synced) {
+                            synced_backward(graph, {dx, dgamma, dbeta, dy, x, mean, rstd});
+                        } else {
+                            graph.kernel(
+                                plan::Kernel::batch_norm_backward, "batch_norm_backward",
+                                {dx, dgamma, dbeta, dy, x, graph.store.parameter(weight), mean, rstd},
+                                {rows, channels_},
+                                kernels::batch_norm_backward_flops(rows, channels_, x.value >= 0));
+                        }
+                        dy = {};
+                        if (dx) graph.tape.accumulate(x.value, std::move(dx));
+                        if (!dgamma) return;
+                        graph.store.gradient_ready(weight, std::move(dgamma));
+                        graph.store.gradient_ready(bias, std::move(dbeta));
+                    });
     return y;
+}
+
+// Mean, squares and number of rows of each rank, as PyTorch gathers them.
+plan::Tensor BatchNorm2d::gathered_statistics(Graph& graph, const plan::Tensor& x) const {
+    const std::int64_t rows = x.elements() / channels_, n = 2 * channels_ + 1;
+    const plan::Tensor own = graph.activation(path + ".statistics", n);
+    graph.kernel(plan::Kernel::batch_norm_statistics, "batch_norm_statistics", {own, x}, {rows, channels_},
+                 kernels::batch_norm_statistics_flops(rows, channels_));
+    plan::Tensor all = graph.activation(path + ".statistics of all ranks", n * graph.data);
+    graph.builder.collective({.operation = plan::Operation::all_gather, .group = graph.all_data}, all, own,
+                             all.bytes(), plan::Stream::compute);
+    return all;
+}
+
+void BatchNorm2d::synced_backward(Graph& graph, const Backward& of) const {
+    const std::int64_t rows = of.x.elements() / channels_;
+    const plan::Tensor sums = graph.activation(path + ".sums", 2 * channels_);
+    graph.kernel(plan::Kernel::batch_norm_gradient_sums, "batch_norm_gradient_sums",
+                 {sums, of.dgamma, of.dbeta, of.dy, of.x, of.mean, of.rstd}, {rows, channels_},
+                 kernels::batch_norm_gradient_sums_flops(rows, channels_));
+    if (!of.dx) return;
+    graph.builder.collective({.operation = plan::Operation::all_reduce, .group = graph.all_data}, sums, sums,
+                             sums.bytes(), plan::Stream::compute);
+    graph.kernel(plan::Kernel::batch_norm_synced_backward, "batch_norm_synced_backward",
+                 {of.dx, of.dy, of.x, graph.store.parameter(parameters()[kWeight]), of.mean, of.rstd, sums},
+                 {rows, channels_, graph.data}, kernels::batch_norm_synced_backward_flops(rows, channels_));
 }
 
 MaxPool2d::MaxPool2d(std::string attribute, int side, int channels, const kernels::Window& window)

@@ -32,11 +32,20 @@ class Conv2d final : public Module {
 // batches that PyTorch counts beside them, and reads only without a momentum, is omitted.
 class BatchNorm2d final : public Module {
   public:
-    BatchNorm2d(std::string attribute, int channels);
+    // `synced`: with the statistics of all ranks' images, as SyncBatchNorm. Its forward gathers those of each
+    // rank, and its backward sums what the input's gradient needs.
+    BatchNorm2d(std::string attribute, int channels, bool synced = false);
     plan::Tensor forward(Graph& graph, const plan::Tensor& input) override;
 
   private:
+    struct Backward {  // its results, of which any may be missing, and what it reads
+        const plan::Tensor &dx, &dgamma, &dbeta, &dy, &x, &mean, &rstd;
+    };
+    plan::Tensor gathered_statistics(Graph& graph, const plan::Tensor& x) const;
+    void synced_backward(Graph& graph, const Backward& of) const;
+
     std::int64_t channels_;
+    bool synced_;
 };
 
 class MaxPool2d final : public Module {

@@ -11,6 +11,7 @@
 #include "trainer/job/job.h"
 #include "trainer/job/masking.h"
 #include "trainer/job/shapes.h"
+#include "trainer/kernels/cost.h"
 #include "trainer/model/bert.h"
 #include "trainer/model/gpt.h"
 #include "trainer/model/llama.h"
@@ -82,13 +83,15 @@ ResNetShape resnet_shape(const job::Job& job) {
     return {.depth = job.model.layers,
             .width = job.model.width,
             .image = job.data.image,
-            .classes = job.data.classes};
+            .classes = job.data.classes,
+            .sync_batch_norm = job.parallel.sync_batch_norm};
 }
 
 // JobError if a batch norm would have one number per channel, whose variance is 0.
 void check_statistics(const job::Job& job) {
     const std::int64_t side = resnet_shape(job).last_side();
     if (job.data.batch * side * side > 1) return;
+    if (job.parallel.sync_batch_norm && job.data_ranks() > 1) return;
     throw job::JobError(fmt::format(
         "{}data.batch: the last batch norm of a {} has one pixel per image of {} pixels and one image per "
         "batch, of which there is no variance; set data.batch to 2 or more",
@@ -232,6 +235,19 @@ plan::Tensor loss(Graph& graph, const job::Job& job, const plan::Tensor& output,
     const std::int64_t counted = std::int64_t{job.data.batch} * of_sample;
     return job.parallel.tensor > 1 ? vocabulary_parallel_loss(graph, scores, target, vocabulary(job), counted)
                                    : cross_entropy_loss(graph, scores, target, counted);
+}
+
+plan::Tensor accuracy(Graph& graph, const job::Job& job, const plan::Tensor& output,
+                      const plan::Tensor& target) {
+    if (!job.reads_images()) return {};
+    const plan::Tensor logits = to_dtype(graph, output, plan::DType::fp32);
+    const std::int64_t rows = target.elements(), classes = logits.elements() / rows;
+    plan::Tensor share =
+        graph.builder.new_tensor("accuracy", plan::MemoryCategory::other, 1, plan::DType::fp64);
+    const plan::PlanBuilder::Range range(graph.builder, "aten::argmax");
+    graph.kernel(plan::Kernel::top_one, "top_one", {share, logits, target}, {rows, classes},
+                 kernels::top_one_flops(rows, classes));
+    return share;
 }
 
 }  // namespace shardscope::trainer::model

@@ -35,5 +35,8 @@ int vocabulary(
 // node. The result's first 8 bytes are the loss as a double. As in PyTorch a mean-squared-error scalar keeps
 // the storage of its unreduced form (rows x features), so it has the size of the output.
 plan::Tensor loss(Graph& graph, const job::Job& job, const plan::Tensor& output, const plan::Tensor& target);
+// The share of the rank's samples whose class is found, an fp64; none: the model finds no classes.
+plan::Tensor accuracy(Graph& graph, const job::Job& job, const plan::Tensor& output,
+                      const plan::Tensor& target);
 
 }  // namespace shardscope::trainer::model

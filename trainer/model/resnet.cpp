@@ -48,6 +48,7 @@ bool has_bottlenecks(int depth) {
 
 struct BlockShape {
     int side = 0, in = 0, inside = 0, out = 0, stride = 1;
+    bool synced = false;
 };
 
 // Two or three convolutions, each with a batch norm, and ReLU between them; the input, through a convolution
@@ -63,7 +64,7 @@ class ResidualBlock final : public Module {
             side = layer->result_side();
             in = out;
             add_child(std::move(layer));
-            add_child(std::make_unique<BatchNorm2d>("bn" + number, out));
+            add_child(std::make_unique<BatchNorm2d>("bn" + number, out, shape.synced));
         };
         if (bottleneck) {
             convolution(shape.inside, kOne);
@@ -79,7 +80,7 @@ class ResidualBlock final : public Module {
         std::vector<std::unique_ptr<Module>> projection;
         projection.push_back(
             std::make_unique<Conv2d>("0", shape.side, shape.in, shape.out, with_stride(kOne, shape.stride)));
-        projection.push_back(std::make_unique<BatchNorm2d>("1", shape.out));
+        projection.push_back(std::make_unique<BatchNorm2d>("1", shape.out, shape.synced));
         add_child(std::make_unique<Sequential>("downsample", std::move(projection)));
     }
 
@@ -113,10 +114,10 @@ ResNet::ResNet(const ResNetShape& shape) : Module("ResNet", "") {
     auto stem = std::make_unique<Conv2d>("conv1", shape.image, shape.channels, shape.width, kStem);
     const int pooled = stem->result_side();
     add_child(std::move(stem));
-    add_child(std::make_unique<BatchNorm2d>("bn1", shape.width));
+    add_child(std::make_unique<BatchNorm2d>("bn1", shape.width, shape.sync_batch_norm));
     add_child(std::make_unique<Activation>("relu", kernels::ActivationKind::relu, true));
     add_child(std::make_unique<MaxPool2d>("maxpool", pooled, shape.width, kPool));
-    BlockShape block{.side = kPool.places(pooled), .in = shape.width};
+    BlockShape block{.side = kPool.places(pooled), .in = shape.width, .synced = shape.sync_batch_norm};
     const std::array<int, kStages> blocks = blocks_of(shape.depth);
     for (int stage = 0; stage < kStages; ++stage) {
         std::vector<std::unique_ptr<Module>> layer;

@@ -14,6 +14,7 @@ struct ResNetShape {
     int width = 64;  // channels of the first stage
     int image = 224, channels = 3;
     int classes = 1000;
+    bool sync_batch_norm = false;
 
     // The side of the images of the last stage.
     int last_side() const;

@@ -89,7 +89,8 @@ enum class HostCall : std::uint8_t {
     next_batch,  // args: input, target (host buffers) receive the samples of the micro-batch of this rank
     read_loss,   // args: the pinned losses (one fp64 per micro-batch) and the pinned non-finite flag (int32)
                  // of the previous step
-    read_validation_loss,  // args: the pinned loss (fp64) of the batch that the Plan evaluated
+    read_validation_loss,  // args: the pinned loss (fp64) of the batch that the Plan evaluated and, if the
+                           // model classifies, the share of its samples whose class was found (fp64)
     read_logits,           // args: the pinned logits [tokens, vocabulary] (fp32)
 };
 

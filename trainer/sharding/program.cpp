@@ -166,7 +166,7 @@ void Program::make_plans() {
         if (steps_.size() > 16) throw std::logic_error("the schedule does not become steady");
     }
     finish_ = make_finish();
-    if (job_.data.validation > 0) evaluation_ = make_evaluation();
+    if (job_.validates()) evaluation_ = make_evaluation();
 }
 
 std::string Program::state_key() const {
@@ -372,7 +372,7 @@ plan::Plan Program::make_evaluation() {
         model::Graph graph = new_graph(builder, tape);
         graph.training = false;
         Workload::Batch batch;
-        plan::Tensor output, result;
+        plan::Tensor output, result, accuracy;
         if (stages_) {
             result = pipeline_step(builder).evaluate();
         } else {
@@ -380,17 +380,21 @@ plan::Plan Program::make_evaluation() {
             output = call(graph, *tree_.root, batch.input);
             result = generates ? to_dtype(graph, output, plan::DType::fp32)
                                : workload_->loss(graph, job_, output, batch.target);
+            if (!generates) accuracy = model::accuracy(graph, job_, output, batch.target);
         }
         if (!result) {  // of a stage before the last
             parallelism_->end_evaluation();
             return builder.take();
         }
         const std::int64_t bytes = generates ? result.bytes() : kDouble;
+        const std::int64_t all_bytes = bytes + (accuracy ? kDouble : 0);
         const plan::Tensor on_host = builder.new_tensor(
             generates ? "logits (host)" : "validation loss (host)", plan::MemoryCategory::other,
-            bytes / size_of(generates ? plan::DType::fp32 : plan::DType::fp64),
+            all_bytes / size_of(generates ? plan::DType::fp32 : plan::DType::fp64),
             generates ? plan::DType::fp32 : plan::DType::fp64, plan::Stream::host, plan::MemorySpace::pinned);
-        builder.memcpy(on_host, {result.view.buffer, 0, bytes}, traces::schema::kCopyDeviceToHost);
+        const plan::BufferId host = on_host.view.buffer;
+        builder.memcpy({host, 0, bytes}, {result.view.buffer, 0, bytes}, traces::schema::kCopyDeviceToHost);
+        if (accuracy) builder.memcpy({host, bytes, kDouble}, accuracy, traces::schema::kCopyDeviceToHost);
         const plan::EventId copied = builder.new_event();
         builder.record(copied, plan::Stream::compute);
         builder.host_wait(copied);

@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/tools/train/train_tool.h"
+#include "tests/trainer/image_data.h"
 #include "traces/schema/schema.h"
 #include "trainer/kernels/activation_kinds.h"
 
@@ -37,10 +38,12 @@ TEST(CommandLine, HelpListsEveryKeyInItsSection) {
          {"type", "name", "width", "layers", "bias", "heads", "kv_heads", "context", "vocabulary", "dropout",
           "tied_embeddings", "activation", "fused_activation", "attention", "experts", "experts_per_token",
           "capacity_factor", "balance_loss"}},
-        {"data", {"type", "path", "batch", "workers", "validation", "image", "classes"}},
+        {"data",
+         {"type", "path", "batch", "workers", "validation", "validation_path", "image", "classes", "resize",
+          "crop", "padding", "flip", "mean", "std"}},
         {"parallel",
-         {"mode", "tensor", "sequence", "context", "context_exchange", "pipeline", "schedule",
-          "virtual_stages", "order", "stages", "expert"}},
+         {"mode", "tensor", "sequence", "sync_batch_norm", "context", "context_exchange", "pipeline",
+          "schedule", "virtual_stages", "order", "stages", "expert"}},
         {"fsdp",
          {"sharding_strategy", "wrap", "exclude", "unit", "reshard_after_forward", "layout", "shard_group",
           "cpu_offload", "forward_prefetch", "backward_prefetch", "limit_all_gathers", "sync_module_states"}},
@@ -139,7 +142,36 @@ TEST(CommandLine, ValidationLossesAreInTheResult) {
     }
     const Outcome outcome = train(arguments);
     EXPECT_THAT(outcome.err, HasSubstr("validation after step 2: loss "));
-    EXPECT_THAT(outcome.out, HasSubstr("Validation loss after step 3: "));
+    EXPECT_THAT(outcome.out, HasSubstr("Validation after step 3: loss "));
+}
+
+TEST(CommandLine, TheAccuracyOfImagesIsPrintedAndRecorded) {
+    const TemporaryFolder folder;
+    const std::string images = folder / "data_batch_1.bin", trace = folder / "run.sqlite";
+    trainer::testing::write_cifar(images, 40, 1);
+    const Words arguments = {sample("cifar.toml"),
+                             "--data.path=" + images,
+                             "--data.validation_path=" + images,
+                             "--model.width=4",
+                             "--data.batch=5",
+                             "--run.steps=3",
+                             "--train.validate_every=2",
+                             "--trace",
+                             trace};
+    const Outcome outcome = train(arguments);
+    EXPECT_THAT(outcome.err, ContainsRegex("validation after step 2: loss [0-9.]+, accuracy [0-9.]+ % over 8 "
+                                           "batches"));
+    EXPECT_THAT(outcome.out, ContainsRegex("Validation after step 3: loss [0-9.]+, accuracy [0-9.]+ %\n"));
+    const std::vector<std::string> recorded =
+        texts(trace, "SELECT step || ' ' || value FROM metrics WHERE name = 'accuracy' ORDER BY step");
+    ASSERT_EQ(recorded.size(), 2U);
+    EXPECT_THAT(recorded.front(), ContainsRegex("^1 [01]"));
+    Words again = arguments;
+    again.insert(again.end(), {"--overwrite", "--run.processes=2"});
+    const Json result = train_json(again);
+    ASSERT_EQ(result.at("validation").size(), 2u);
+    const auto accuracy = result["validation"][1].at("accuracy").get<double>();
+    EXPECT_EQ(std::stod(recorded.back().substr(2)), accuracy);
 }
 
 TEST(CommandLine, AllocatedActiveAndReservedAreDistinguished) {
