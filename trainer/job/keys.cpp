@@ -278,8 +278,10 @@ std::vector<Key> make_keys() {
             "type", &DataSection::type, {"synthetic", "text", "images"},
             "synthetic: made from the seed (mlp); text: from data.path (gpt, llama, bert); images: from "
             "data.path, or without it made from the seed (resnet)"),
-        own(data.text("path", &DataSection::path,
-                      "text: a file, or a folder of files; images: the same, of CIFAR's binary version")),
+        own(data.text(
+            "path", &DataSection::path,
+            "text: a file, or a folder of files; images: a folder with a folder of PNG and JPEG files for "
+            "each class, or a file or folder of CIFAR or MNIST")),
         data.integer("batch", &DataSection::batch, 1, 1048576, "samples per rank and micro-batch"),
         own(data.integer("workers", &DataSection::workers, 0, 64,
                          "threads per rank that prepare batches ahead; 0: the rank prepares them")),

@@ -1,0 +1,225 @@
+// PNG, JPEG and IDX files: their pixels, folders of classes, and files that are cut off or damaged.
+#include <cstdint>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/traces/temporary_folder.h"
+#include "tests/trainer/picture_data.h"
+#include "trainer/data/dataset.h"
+#include "trainer/data/image_files.h"
+#include "trainer/data/picture.h"
+#include "trainer/data/source.h"
+#include "trainer/job/job.h"
+
+namespace shardscope::trainer::data {
+namespace TEST_FILE {
+
+using ::testing::HasSubstr;
+using testing::idx_file;
+using testing::jpeg_file;
+using testing::png_file;
+using testing::smooth_pixels;
+
+constexpr int kHeight = 13, kWidth = 21;
+
+Picture decoded(const std::string& file, std::vector<unsigned char>& room, std::int64_t most = kMostPixels) {
+    return decode({reinterpret_cast<const unsigned char*>(file.data()), file.size()}, room, most);
+}
+
+std::string error_of(const std::function<void()>& call) {
+    try {
+        call();
+    } catch (const std::runtime_error& error) {
+        return error.what();
+    }
+    return "no error";
+}
+
+// The largest difference of a picture's values from those expected.
+int largest_difference(const Picture& picture,
+                       const std::function<int(int row, int column, int channel)>& expected) {
+    int largest = 0;
+    for (int y = 0; y < picture.height; ++y) {
+        for (int x = 0; x < picture.width; ++x) {
+            for (int c = 0; c < 3; ++c) {
+                const int value = picture.row(y)[static_cast<std::size_t>(x) * picture.pixel +
+                                                 static_cast<std::size_t>(c) * picture.channel];
+                largest = std::max(largest, std::abs(value - expected(y, x, c)));
+            }
+        }
+    }
+    return largest;
+}
+int smooth(int y, int x, int c) {
+    return 40 + 2 * y + x + 30 * c;
+}
+
+TEST(Pictures, AreReadAsRedGreenAndBlueWhateverTheyStore) {
+    const std::vector<unsigned char> colors = smooth_pixels(kHeight, kWidth, 3);
+    const std::vector<unsigned char> grey = smooth_pixels(kHeight, kWidth, 1);
+    std::vector<unsigned char> transparent = smooth_pixels(kHeight, kWidth, 4);
+    std::vector<unsigned char> ink;  // without black: 255 minus a colour
+    for (std::size_t i = 0; i < colors.size(); ++i) {
+        ink.push_back(colors[i]);
+        if (i % 3 == 2) ink.push_back(255);
+    }
+    struct Case {
+        const char* name;
+        std::string file;
+        bool is_grey;
+        int tolerance;
+    };
+    const std::vector<Case> cases = {
+        {"png", png_file(kHeight, kWidth, PNG_FORMAT_RGB, colors), false, 0},
+        {"png with transparency", png_file(kHeight, kWidth, PNG_FORMAT_RGBA, transparent), false, 0},
+        {"grey png", png_file(kHeight, kWidth, PNG_FORMAT_GRAY, grey), true, 0},
+        {"jpeg", jpeg_file(kHeight, kWidth, JCS_RGB, 3, colors), false, 6},
+        {"progressive jpeg", jpeg_file(kHeight, kWidth, JCS_RGB, 3, colors, true), false, 6},
+        {"grey jpeg", jpeg_file(kHeight, kWidth, JCS_GRAYSCALE, 1, grey), true, 4},
+        {"cmyk jpeg", jpeg_file(kHeight, kWidth, JCS_CMYK, 4, ink), false, 6}};
+    for (const Case& one : cases) {
+        std::vector<unsigned char> room;
+        const Picture picture = decoded(one.file, room);
+        EXPECT_EQ(picture.height, kHeight) << one.name;
+        EXPECT_EQ(picture.width, kWidth) << one.name;
+        const auto expected = [&](int y, int x, int c) { return smooth(y, x, one.is_grey ? 0 : c); };
+        EXPECT_LE(largest_difference(picture, expected), one.tolerance) << one.name;
+    }
+}
+
+TEST(Pictures, ThatAreCutOffOrDamagedAreRefusedOrRead) {
+    const std::vector<unsigned char> colors = smooth_pixels(kHeight, kWidth, 3);
+    for (const std::string& file :
+         {png_file(kHeight, kWidth, PNG_FORMAT_RGB, colors), jpeg_file(kHeight, kWidth, JCS_RGB, 3, colors),
+          jpeg_file(kHeight, kWidth, JCS_RGB, 3, colors, true)}) {
+        std::vector<unsigned char> room;
+        for (std::size_t bytes = 4; bytes + 16 < file.size(); ++bytes) {
+            EXPECT_THAT(error_of([&] { decoded(file.substr(0, bytes), room); }),
+                        HasSubstr("file that is cut off or damaged"))
+                << bytes << " of " << file.size();
+        }
+        for (std::size_t at = 0; at < file.size(); ++at) {
+            std::string changed = file;
+            changed[at] = static_cast<char>(changed[at] ^ 0x55);
+            error_of([&] { decoded(changed, room, 1 << 16); });  // a sanitizer finds what it reads outside
+        }
+        EXPECT_THAT(error_of([&] { decoded(file, room, kHeight * kWidth - 1); }),
+                    HasSubstr("has 21 × 13 pixels, and 272 are the most"));
+    }
+    std::vector<unsigned char> room;
+    EXPECT_EQ(error_of([&] { decoded("", room); }), "is empty");
+    EXPECT_EQ(error_of([&] { decoded("GIF89a", room); }), "is neither a PNG nor a JPEG file");
+}
+
+class ImageFolders : public ::testing::Test {
+  protected:
+    std::string write(const std::string& name, const std::string& bytes) {
+        const std::filesystem::path path = folder_ / name;
+        std::filesystem::create_directories(path.parent_path());
+        std::ofstream(path, std::ios::binary) << bytes;
+        return path;
+    }
+    static job::Job job_of(const std::string& path, const std::string& keys = "") {
+        return job::parse_job(
+            "[model]\nname = 'resnet18'\n[data]\ntype = 'images'\nimage = 8\nclasses = 3\n"
+            "path = '" +
+                path + "'\n" + keys,
+            "job.toml");
+    }
+    static std::string open_error(const std::string& path, const std::string& keys = "") {
+        return error_of([&] { open_data(job_of(path, keys)); });
+    }
+    traces::TemporaryFolder folder_;
+    const std::string png_ = png_file(kHeight, kWidth, PNG_FORMAT_RGB, smooth_pixels(kHeight, kWidth, 3));
+    const std::string jpeg_ = jpeg_file(kWidth, kHeight, JCS_RGB, 3, smooth_pixels(kWidth, kHeight, 3));
+};
+
+TEST_F(ImageFolders, HaveAClassForEachFolder) {
+    write("train/cat/1.PNG", png_);
+    write("train/cat/inside/2.jpeg", jpeg_);
+    write("train/cat/notes.txt", "no picture");
+    write("train/dog/3.jpg", png_);  // its name is wrong, as one of ImageNet's is
+    write("train/.hidden/4.png", png_);
+    const DataSource source = open_data(job_of(folder_ / "train", "crop = 'resized'\nflip = true"));
+    ASSERT_EQ(source.train->samples(), 3);
+    std::vector<float> images(3 * 8 * 8 * 3);
+    std::vector<std::int32_t> labels(3);
+    source.train->fill(0, 3, images.data(), labels.data());
+    EXPECT_EQ(std::multiset<std::int32_t>(labels.begin(), labels.end()),
+              (std::multiset<std::int32_t>{0, 0, 1}));
+    for (const float value : images) EXPECT_LT(std::abs(value), 1);
+
+    write("val/dog/5.png", png_);
+    EXPECT_THAT(open_error(folder_ / "train", "validation_path = '" + folder_ / "val'"),
+                HasSubstr("data.validation_path: " + folder_ / "val has other classes than "));
+    write("val/cat/6.png", png_);
+    const DataSource both = open_data(job_of(folder_ / "train", "validation_path = '" + folder_ / "val'"));
+    both.validation->fill(1, 1, images.data(), labels.data());
+    EXPECT_EQ(labels[0], 1);
+}
+
+TEST_F(ImageFolders, SayWhatIsWrong) {
+    const std::string cut = write("train/cat/1.png", png_.substr(0, png_.size() - 20));
+    const DataSource source = open_data(job_of(folder_ / "train"));
+    std::vector<float> images(8 * 8 * 3);
+    std::int32_t label = 0;
+    EXPECT_THAT(error_of([&] { source.train->fill(0, 1, images.data(), &label); }),
+                HasSubstr("data.path: " + cut + " is a PNG file that is cut off or damaged ("));
+    std::filesystem::create_directories(folder_ / "train/dog");
+    EXPECT_THAT(
+        open_error(folder_ / "train"),
+        HasSubstr("data.path: the folder " + folder_ / "train/dog has no *.png, *.jpg or *.jpeg file"));
+    write("train/dog/1.png", png_);
+    write("train/eel/1.png", png_);
+    write("train/fox/1.png", png_);
+    EXPECT_THAT(open_error(folder_ / "train"), HasSubstr("job.toml:6: data.classes: the folder " +
+                                                         folder_ / "train has more than 3 folders"));
+}
+
+TEST_F(ImageFolders, OfIdxFilesHaveGreyImages) {
+    write("train-images-idx3-ubyte", idx_file({4, 8, 8}, std::vector<unsigned char>(256, 51)));
+    write("train-labels-idx1-ubyte", idx_file({4}, {0, 1, 2, 2}));
+    const DataSource source = open_data(job_of(folder_.path()));
+    ASSERT_EQ(source.train->samples(), 4);
+    std::vector<float> images(4 * 8 * 8 * 3);
+    std::vector<std::int32_t> labels(4);
+    source.train->fill(0, 4, images.data(), labels.data());
+    for (const float value : images) EXPECT_NEAR(value, -0.6, 1e-6);
+    EXPECT_EQ(std::multiset<std::int32_t>(labels.begin(), labels.end()),
+              (std::multiset<std::int32_t>{0, 1, 2, 2}));
+}
+
+TEST_F(ImageFolders, OfIdxFilesSayWhatIsWrong) {
+    const std::vector<unsigned char> pixels(256, 51);
+    const std::string path = write("a-images-idx3-ubyte", idx_file({4, 8, 8}, pixels));
+    EXPECT_THAT(open_error(path), HasSubstr("cannot read " + folder_ / "a-labels-idx1-ubyte: No such file"));
+    const std::string labels = write("a-labels-idx1-ubyte", idx_file({3}, {0, 1, 2}));
+    EXPECT_THAT(open_error(path), HasSubstr("has 4 images and " + labels + " 3 labels"));
+    write("a-labels-idx1-ubyte", idx_file({4}, {0, 1, 2, 3}));
+    EXPECT_THAT(open_error(path), HasSubstr("data.classes: " + labels + " has the label 3 at image 3"));
+    write("a-labels-idx1-ubyte", idx_file({4}, {0, 1, 2}));
+    EXPECT_THAT(open_error(path), HasSubstr(labels + " has 11 bytes, and its header promises 4 images, 12"));
+    const std::string cube = idx_file({4, 8, 8}, pixels);
+    for (std::size_t bytes = 0; bytes < cube.size(); bytes += bytes < 20 ? 1 : 50) {
+        write("a-images-idx3-ubyte", cube.substr(0, bytes));
+        EXPECT_THAT(open_error(path),
+                    HasSubstr("data.path: " + path + (bytes < 16 ? " does not begin" : " has ")));
+    }
+    write("a-images-idx3-ubyte", idx_file({4, 0, 8}, {}));
+    EXPECT_THAT(open_error(path), HasSubstr("has images with a side of 0 pixels"));
+    write("a-images-idx3-ubyte", idx_file({0xFFFFFFFF, 32768, 32768}, pixels));
+    EXPECT_THAT(open_error(path), HasSubstr("its header promises 4294967295 images"));
+    EXPECT_THAT(open_error(write("idx.gz", "\x1f\x8b......")), HasSubstr("unpack it if it is compressed"));
+    EXPECT_THAT(open_error(write("mnist.idx", cube)), HasSubstr("has no \"images\" in its name"));
+}
+
+}  // namespace TEST_FILE
+}  // namespace shardscope::trainer::data
