@@ -34,6 +34,12 @@ TEST(Axis, BytesAreRoundInTheUnitShown) {
     EXPECT_DOUBLE_EQ(ticks[1].value, 20 * mb);
 }
 
+TEST(Axis, AtLeastTwoTicksSayTheScale) {
+    EXPECT_THAT(labels(make_ticks(0, 45e6, 2, AxisUnit::nanoseconds)), testing::ElementsAre("0 ms", "40 ms"));
+    EXPECT_THAT(labels(make_ticks(0, 49e6, 2, AxisUnit::nanoseconds)), testing::ElementsAre("0 ms", "40 ms"));
+    EXPECT_THAT(labels(make_ticks(0, 50e6, 2, AxisUnit::nanoseconds)), testing::ElementsAre("0 ms", "50 ms"));
+}
+
 TEST(Axis, LogarithmicBytesArePowersOfTwo) {
     const double gb = 1 << 30;
     EXPECT_THAT(labels(make_log_ticks(0.4 * gb, 9 * gb, 8, AxisUnit::bytes)),

@@ -83,10 +83,19 @@ std::vector<Tick> make_ticks(double low, double high, int max_ticks, AxisUnit un
         first = std::ceil(from / step - 1e-9);
         last = std::floor(to / step + 1e-9);
     }
+    double stride = 1;
+    if (max_ticks >= 2 && !whole) {  // one tick says nothing of the scale: the first and last of a finer step
+        for (int finer = 0; finer < 3 && last - first < 1; ++finer) {
+            step = nice_step(step * 0.4);
+            first = std::ceil(from / step - 1e-9);
+            last = std::floor(to / step + 1e-9);
+            stride = std::max(1.0, last - first);
+        }
+    }
     const int decimals = decimals_of(step);
     // Counts with an integer: beyond 2^53 a double plus one is the same double.
-    for (int n = 0; n <= max_ticks && first + n <= last; ++n) {
-        const double value = (first + n) * step;
+    for (int n = 0; n <= max_ticks && first + n * stride <= last; ++n) {
+        const double value = (first + n * stride) * step;
         if (!ticks.empty() && value * scale.size <= ticks.back().value) continue;
         ticks.push_back({value * scale.size, format_decimal(value, decimals) + scale.suffix});
     }

@@ -150,12 +150,12 @@ std::shared_ptr<const tables::TableModel> idle_gap_table(const traces::store::Tr
     auto table = std::make_shared<tables::CellTable>(std::vector<tables::TableColumn>{
         {"gap", "Gap", "", Kind::number, 3.5F, 20, 0, "1 is the longest."},
         {"us", "Length", "\u00b5s", Kind::number, 7, 19, theme::no_hue_color(), {}},
-        {"cause", "Cause", "", Kind::text, 6, 18, 0, "What the most of it waits for."},
+        {"cause", "Cause", "", Kind::text, 6, 16, 0, "What the most of it waits for."},
         {"waits_for", "Waits for", "", Kind::text, 0, 17, 0, "What the most of it waits for, by name.", 0,
-         20},
-        {"from_ms", "From", "ms", Kind::number, 7.5F, 16, 0, "Since the start of the capture."},
+         14},
+        {"from_ms", "From", "ms", Kind::number, 7.5F, 15, 0, "Since the start of the capture."},
         {"to_ms", "To", "ms", Kind::number, 7.5F, 10, 0, {}},
-        {"next", "Ended by", "", Kind::text, 0, 15, 0, "The event that the gap is before.", 0, 6},
+        {"next", "Ended by", "", Kind::text, 0, 14, 0, "The event that the gap is before.", 0, 6},
         {"stream", "Its stream", "", Kind::text, 8, 12, 0, {}},
         {"kind", "Kind", "", Kind::text, 7, 9, 0, "Host wait, kernel wait or other, as in the table above."},
     });
