@@ -85,13 +85,13 @@ struct Memory {
 };
 
 template <class T>
-constexpr const char* kSuffix = kIsFloat<T> ? "/fp32" : "/bf16";
+constexpr const char* kSuffix = !Narrow<T> ? "/fp32" : "/bf16";
 
 using Work = std::function<void()>;
 
 template <class T>
 void add_benchmark(std::string name, Cost cost, Work work) {
-    const double width = kIsFloat<T> ? 1.0 : 0.5;
+    const double width = !Narrow<T> ? 1.0 : 0.5;
     benchmark::RegisterBenchmark((name + kSuffix<T>).c_str(), [cost, width, work](benchmark::State& state) {
         for (auto _ : state) {
             work();
@@ -346,16 +346,16 @@ void add_float_benchmarks() {
     bench("adamw", adamw_cost(parameters()), optimize<float>);
     bench("fill_normal", random_cost(kActivations),
           [] { fill_normal(m.y.data(), kActivations, 1, 2, 0, 0.0f, 1.0f); });
-    bench("cast_to_bf16", {0, 6 * kHiddens}, [] { cast(m.x.data(), narrow.y.data(), kHiddens); });
+    bench("cast_from_fp32", {0, 6 * kHiddens}, [] { cast(m.x.data(), narrow.y.data(), kHiddens); });
     bench("cast_to_fp32", {0, 6 * kHiddens}, [] { cast(narrow.x.data(), m.y.data(), kHiddens); });
     bench("bf16_product_by_conversion", products_cost(kBlock[2]), [] {
         const Layer& up = kBlock[2];
-        bf16_matmul_by_conversion({false, true, true, kRows, up.out, up.in}, narrow.x.data(), narrow.w.data(),
-                                  narrow.b.data(), narrow.y.data());
-        bf16_matmul_by_conversion({false, false, false, kRows, up.in, up.out}, narrow.dy.data(),
-                                  narrow.w.data(), nullptr, narrow.y.data());
-        bf16_matmul_by_conversion({true, false, false, up.out, up.in, kRows}, narrow.dy.data(),
-                                  narrow.x.data(), nullptr, narrow.dw.data());
+        matmul_by_conversion({false, true, true, kRows, up.out, up.in}, narrow.x.data(), narrow.w.data(),
+                             narrow.b.data(), narrow.y.data());
+        matmul_by_conversion({false, false, false, kRows, up.in, up.out}, narrow.dy.data(), narrow.w.data(),
+                             nullptr, narrow.y.data());
+        matmul_by_conversion({true, false, false, up.out, up.in, kRows}, narrow.dy.data(), narrow.x.data(),
+                             nullptr, narrow.dw.data());
     });
 }
 

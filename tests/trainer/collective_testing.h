@@ -25,7 +25,7 @@
 
 #include "memory_wire.h"
 #include "trainer/comm/collective_group.h"
-#include "trainer/kernels/bf16.h"
+#include "trainer/kernels/elements.h"
 
 namespace shardscope::trainer::testing {
 

@@ -22,6 +22,7 @@
 namespace shardscope::trainer::cuda_testing {
 
 using kernels::Bf16;
+using kernels::Fp16;
 using testing::as;
 using testing::Floats;
 using testing::in_double;
@@ -216,10 +217,13 @@ class Comparison {
         if (!bytes.empty()) std::memcpy(static_cast<void*>(made.data()), bytes.data(), bytes.size());
         return made;
     }
-    static double number(Bf16 x) { return kernels::to_float(x); }
     template <class T>
     static double number(T x) {
-        return static_cast<double>(x);
+        if constexpr (kernels::Narrow<T>) {
+            return kernels::to_float(x);
+        } else {
+            return static_cast<double>(x);
+        }
     }
     template <class T>
     static Vector numbers(const std::vector<T>& x) {
@@ -234,17 +238,19 @@ class Comparison {
     std::vector<std::vector<std::byte>> on_cpu_, on_cuda_;
 };
 
+template <class T>
+inline constexpr plan::DType kDType = std::is_same_v<T, float>  ? plan::DType::fp32
+                                      : std::is_same_v<T, Bf16> ? plan::DType::bf16
+                                                                : plan::DType::fp16;
+
 // The element types of a typed test.
-using Elements = ::testing::Types<float, Bf16>;
+using Elements = ::testing::Types<float, Bf16, Fp16>;
 struct ElementNames {
     template <class T>
     static std::string GetName(int) {
-        return std::is_same_v<T, float> ? "fp32" : "bf16";
+        return std::string(plan::kDTypeNames[static_cast<std::size_t>(kDType<T>)]);
     }
 };
-template <class T>
-inline constexpr plan::DType kDType = std::is_same_v<T, float> ? plan::DType::fp32 : plan::DType::bf16;
-
 template <class T>
 class TypedCudaTest : public CudaTest {};
 

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "tests/trainer/reference_kernels.h"
-#include "trainer/kernels/bf16.h"
+#include "trainer/kernels/elements.h"
 #include "trainer/kernels/random.h"
 
 namespace shardscope::trainer::testing {
@@ -38,23 +38,18 @@ inline Tokens tokens(std::size_t n, int entries, std::string_view name) {
 inline Vector in_double(const Floats& x) {
     return {x.begin(), x.end()};
 }
-inline Vector in_double(const std::vector<kernels::Bf16>& x) {
+template <kernels::Narrow T>
+Vector in_double(const std::vector<T>& x) {
     Vector wide;
-    for (const kernels::Bf16 value : x) wide.push_back(kernels::to_float(value));
+    for (const T value : x) wide.push_back(kernels::to_float(value));
     return wide;
 }
 
-// The same numbers as T: a kernel's operands, rounded if T is Bf16. The plain forms get in_double of these.
+// The same numbers as T: a kernel's operands, rounded if T is narrow. The plain forms get in_double of these.
 template <class T>
 std::vector<T> as(const Floats& x) {
     std::vector<T> made(x.size());
-    for (std::size_t i = 0; i < x.size(); ++i) {
-        if constexpr (std::is_same_v<T, float>) {
-            made[i] = x[i];
-        } else {
-            made[i] = kernels::to_bf16(x[i]);
-        }
-    }
+    for (std::size_t i = 0; i < x.size(); ++i) kernels::store(x[i], made[i]);
     return made;
 }
 
@@ -107,9 +102,11 @@ inline double dot(const Vector& a, const Vector& b) {
 inline constexpr double kFiniteDifferenceTolerance = 1e-6;
 inline constexpr double kFloatTolerance = 5e-6;  // some tens of roundings of 6e-8
 
-// How far a kernel over T may be from the plain form on the same operands: for Bf16 one rounding of the
-// result (at most 2^-8 of the entry), plus the error of fp32.
+// How far a kernel over T may be from the plain form on the same operands: for a narrow type one rounding of
+// the result (at most 2^-8 of the entry in Bf16, 2^-11 in Fp16), plus the error of fp32.
 template <class T>
-inline constexpr double kTolerance = std::is_same_v<T, float> ? kFloatTolerance : 0x1p-8 + kFloatTolerance;
+inline constexpr double kTolerance = kFloatTolerance + (std::is_same_v<T, kernels::Bf16>   ? 0x1p-8
+                                                        : std::is_same_v<T, kernels::Fp16> ? 0x1p-11
+                                                                                           : 0);
 
 }  // namespace shardscope::trainer::testing

@@ -8,11 +8,12 @@
 
 #include <cublasLt.h>
 
-#include "trainer/kernels/bf16.h"
+#include "trainer/kernels/elements.h"
 
 namespace {
 
 using shardscope::trainer::kernels::Bf16;
+using shardscope::trainer::kernels::Fp16;
 
 struct Desc {
     cublasComputeType_t compute;
@@ -72,12 +73,16 @@ bool has_aux(const Desc& desc, const Layout& c) {
 
 float number(const void* matrix, cudaDataType_t type, std::int64_t at) {
     if (type == CUDA_R_32F) return static_cast<const float*>(matrix)[at];
+    if (type == CUDA_R_16F)
+        return shardscope::trainer::kernels::to_float(static_cast<const Fp16*>(matrix)[at]);
     return shardscope::trainer::kernels::to_float(static_cast<const Bf16*>(matrix)[at]);
 }
 
 void store(void* matrix, cudaDataType_t type, std::int64_t at, float value) {
     if (type == CUDA_R_32F) {
         static_cast<float*>(matrix)[at] = value;
+    } else if (type == CUDA_R_16F) {
+        static_cast<Fp16*>(matrix)[at] = shardscope::trainer::kernels::to_fp16(value);
     } else {
         static_cast<Bf16*>(matrix)[at] = shardscope::trainer::kernels::to_bf16(value);
     }

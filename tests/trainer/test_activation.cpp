@@ -125,7 +125,7 @@ TEST(SquaredRelu, CostsAFewOperationsAndItsOperands) {
 // Kernels over both element types.
 template <class T>
 class Activation : public ::testing::Test {};
-using ElementTypes = ::testing::Types<float, Bf16>;
+using ElementTypes = ::testing::Types<float, Bf16, Fp16>;
 TYPED_TEST_SUITE(Activation, ElementTypes);
 
 Floats spread(std::string_view name) {

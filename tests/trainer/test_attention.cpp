@@ -56,8 +56,9 @@ TEST_P(Attention, AgreesWithThePlainForm) {
     expect_the_plain_form<float>(GetParam());
 }
 
-TEST_P(Attention, AgreesWithThePlainFormInBf16) {
+TEST_P(Attention, AgreesWithThePlainFormInNarrowTypes) {
     expect_the_plain_form<Bf16>(GetParam());
+    expect_the_plain_form<Fp16>(GetParam());
 }
 
 TEST_P(Attention, ProbabilitiesOfEachPositionSumToOne) {

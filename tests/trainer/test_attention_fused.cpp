@@ -60,8 +60,9 @@ TEST_P(FusedAttention, AgreesWithThePlainForm) {
     expect_the_plain_form<float>(GetParam());
 }
 
-TEST_P(FusedAttention, AgreesWithThePlainFormInBf16) {
+TEST_P(FusedAttention, AgreesWithThePlainFormInNarrowTypes) {
     expect_the_plain_form<Bf16>(GetParam());
+    expect_the_plain_form<Fp16>(GetParam());
 }
 
 // If all scores of a row are equal, lse = score + log(number of attended keys): here q = 0, so the score is

@@ -75,7 +75,7 @@ using Product = void (*)(const MatmulShape&, const Bf16*, const Bf16*, const Bf1
     OneDnn::get().multiply(s, a, b, bias, c);
 }
 std::vector<Product> ways() {
-    std::vector<Product> found = {&bf16_matmul, &bf16_matmul_by_conversion};
+    std::vector<Product> found = {&bf16_matmul, &matmul_by_conversion<Bf16>};
 #ifndef SHARDSCOPE_SANITIZED_ADDRESS  // occasionally its leak check crashes on threads of such libraries
     if (OneDnn::get().usable()) found.push_back(&by_onednn);
 #endif

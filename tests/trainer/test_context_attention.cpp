@@ -143,11 +143,13 @@ INSTANTIATE_TEST_SUITE_P(Shapes, ContextAttention,
 TEST_P(ContextAttention, OfAllKeysIsThatOfWholeSequences) {
     expect_the_whole<float>(GetParam(), false);
     expect_the_whole<Bf16>(GetParam(), false);
+    expect_the_whole<Fp16>(GetParam(), false);
 }
 
 TEST_P(ContextAttention, OfOneRankAfterTheOtherIsThatOfWholeSequences) {
     expect_the_whole<float>(GetParam(), true);
     expect_the_whole<Bf16>(GetParam(), true);
+    expect_the_whole<Fp16>(GetParam(), true);
 }
 
 }  // namespace TEST_FILE

@@ -15,6 +15,7 @@ namespace TEST_FILE {
 
 using namespace testing;
 using kernels::Bf16;
+using kernels::Fp16;
 
 // An operation and the addresses of its args.
 class Call {
@@ -296,6 +297,64 @@ TEST(ChunkCat, ConvertsThePiecesToItsType) {
     EXPECT_EQ(in_double(narrow), (Vector{256, 2, 0.5, 3, 0, 0}));
 }
 
+// 65,520 is beyond the largest number of fp16.
+TEST(ChunkCat, ConvertsToFp16AndFromIt) {
+    const std::vector<plan::Segment> pieces = {{0, 0, 2}};
+    Floats wide = {1 + 0x1p-10f + 0x1p-11f, 65520}, back(2, NAN);
+    auto narrow = unwritten<Fp16>(2);
+    Call(plan::Kernel::chunk_cat, plan::DType::fp16, {1, input_dim(plan::DType::fp32)})
+        .arg(narrow)
+        .arg(wide)
+        .run(at_place(0, pieces));
+    Call(plan::Kernel::chunk_cat, plan::DType::fp32, {1, input_dim(plan::DType::fp16)})
+        .arg(back)
+        .arg(narrow)
+        .run(at_place(0, pieces));
+    EXPECT_EQ(back, (Floats{1 + 0x1p-9f, HUGE_VALF}));
+}
+
+TEST(Cast, ToFp16AndBack) {
+    Floats wide = {0.1f, -3}, back(2, NAN);
+    auto narrow = unwritten<Fp16>(2);
+    Call(plan::Kernel::cast_from_fp32, plan::DType::fp16, {2}).arg(narrow).arg(wide).run();
+    Call(plan::Kernel::cast_to_fp32, plan::DType::fp16, {2}).arg(back).arg(narrow).run();
+    EXPECT_EQ(back, (Floats{0.0999755859375f, -3}));
+}
+
+TEST(Unscale, DividesByTheScaleAndFindsWhatIsNotFinite) {
+    device::KernelContext context = at_place(0);
+    context.loss_scale = 1024;
+    Floats gradient = {2048, -1}, found = {0};
+    Call(plan::Kernel::unscale, plan::DType::fp32, {2}).arg(gradient).arg(found).run(context);
+    EXPECT_EQ(gradient, (Floats{2, -0x1p-10f}));
+    EXPECT_EQ(found, Floats{0});
+    for (const float bad : {HUGE_VALF, NAN}) {
+        found = {0};
+        gradient = {1, bad};
+        Call(plan::Kernel::unscale, plan::DType::fp32, {2}).arg(gradient).arg(found).run(context);
+        EXPECT_EQ(found, Floats{1});
+        gradient = {1, 1};  // a finite gradient after it changes nothing
+        Call(plan::Kernel::unscale, plan::DType::fp32, {2}).arg(gradient).arg(found).run(context);
+        EXPECT_EQ(found, Floats{1});
+    }
+}
+
+TEST(LossScale, MultipliesTheGradientsOfTheLosses) {
+    device::KernelContext context = at_place(0);
+    context.loss_scale = 8;
+    Floats y = {3, 1}, target = {1, 1}, dy(2, NAN);
+    Call(plan::Kernel::mse_backward, plan::DType::fp32, {2}).arg(dy).arg(y).arg(target).run(context);
+    EXPECT_EQ(dy, (Floats{16, 0}));
+    Floats probabilities = {0.25f, 0.75f};
+    std::vector<std::int32_t> targets = {1};
+    Call(plan::Kernel::cross_entropy_backward, plan::DType::fp32, {1, 2})
+        .arg(dy)
+        .arg(probabilities)
+        .arg(targets)
+        .run(context);
+    EXPECT_EQ(dy, (Floats{2, -2}));
+}
+
 // Gradients of one type are added to a sum of the other, which is rounded once: 256 + 1.001 is nearer to 258
 // than to 256; with 1.001 in bf16 it would be a tie, which goes to the even 256.
 TEST(Accumulate, AddsTheOtherTypeAsItIs) {
@@ -386,6 +445,7 @@ void expect_first_module_is_kept(plan::DType dtype) {
 TEST(CheckedOutput, NamesTheFirstModuleWithAValueThatIsNotFinite) {
     expect_first_module_is_kept<float>(plan::DType::fp32);
     expect_first_module_is_kept<Bf16>(plan::DType::bf16);
+    expect_first_module_is_kept<Fp16>(plan::DType::fp16);
 }
 
 // The flag comes after the args, so a linear layer without a bias must not take it for one.

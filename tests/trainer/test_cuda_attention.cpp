@@ -109,7 +109,9 @@ TYPED_TEST(CudaAttention, FusedBackward) {
         Comparison comparison = fused_backward(s, Operands<TypeParam>(s));
         comparison.run();
         comparison.template expect_near<TypeParam>(0, kDistance<TypeParam>);
-        comparison.template expect_near<float>(1, 2 * testing::kFloatTolerance);
+        // fp16 takes the plain form, whose delta is of the output before it is rounded.
+        const double rounding = std::is_same_v<TypeParam, Fp16> ? 0x1p-11 : 0;
+        comparison.template expect_near<float>(1, rounding + 2 * testing::kFloatTolerance);
     }
 }
 

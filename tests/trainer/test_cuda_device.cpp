@@ -12,7 +12,7 @@
 #include "trainer/cuda/local_group.h"
 #include "trainer/cuda/local_kernels.h"
 #include "trainer/cuda/stream.h"
-#include "trainer/kernels/bf16.h"
+#include "trainer/kernels/elements.h"
 
 namespace shardscope::trainer::cuda {
 namespace TEST_FILE {

@@ -8,6 +8,7 @@ namespace TEST_FILE {
 
 using namespace cuda_testing;
 using kernels::Bf16;
+using kernels::Fp16;
 
 template <class T>
 class CudaElementwise : public TypedCudaTest<T> {};
@@ -118,7 +119,7 @@ class CudaCast : public CudaTest {};
 // direction; 3.4e38 is beyond the largest.
 TEST_F(CudaCast, RoundsToTheNearestAndTiesToEven) {
     const Floats x = {1.0f + 0x1p-8f, 1.0f + 0x3p-8f, -1.00390625f, 3.4e38f, 1e-40f, -0.0f, INFINITY};
-    Comparison cast(plan::Kernel::cast_to_bf16, plan::DType::bf16, count(x.size()));
+    Comparison cast(plan::Kernel::cast_from_fp32, plan::DType::bf16, count(x.size()));
     cast.args(unwritten<Bf16>(x.size()), x).run();
     cast.expect_same<Bf16>(0);
     EXPECT_EQ(kernels::to_float(cast.cuda<Bf16>(0)[0]), 1.0f);
@@ -127,7 +128,7 @@ TEST_F(CudaCast, RoundsToTheNearestAndTiesToEven) {
 
 TEST_F(CudaCast, ConvertsBuffersOfAnySize) {
     check_cases(kSizes, text_of_size, [](std::size_t n) {
-        Comparison narrow(plan::Kernel::cast_to_bf16, plan::DType::bf16, count(n));
+        Comparison narrow(plan::Kernel::cast_from_fp32, plan::DType::bf16, count(n));
         return std::array{KernelCase<Bf16>{"to bf16", narrow.args(unwritten<Bf16>(n), normals(n, "x"))}};
     });
     check_cases(kSizes, text_of_size, [](std::size_t n) {
@@ -137,8 +138,44 @@ TEST_F(CudaCast, ConvertsBuffersOfAnySize) {
     });
 }
 
+// All 65,536 values, and floats around the smallest and the largest.
+TEST_F(CudaCast, ConvertsFp16AsTheCpuDoes) {
+    std::vector<Fp16> all;
+    for (std::uint32_t bits = 0; bits < 1u << 16; ++bits) all.push_back({static_cast<std::uint16_t>(bits)});
+    for (Fp16& x : all)
+        if ((x.bits & 0x7c00) == 0x7c00 && (x.bits & 0x3ff) != 0) x.bits = 0;  // a NaN's bits may differ
+    Comparison wide(plan::Kernel::cast_to_fp32, plan::DType::fp16, count(all.size()));
+    wide.args(unwritten<float>(all.size()), all).run().expect_same<float>(0);
+    Floats x;
+    for (const float at :
+         {0x1p-25f, 0x1p-24f, 0x3p-25f, 0x1p-14f, 0.1f, 1 + 0x1p-11f, 65504.0f, 65520.0f, 1e9f, INFINITY}) {
+        for (const float one : {at, std::nextafter(at, 0.0f), std::nextafter(at, INFINITY)}) {
+            x.push_back(one);
+            x.push_back(-one);
+        }
+    }
+    Comparison narrow(plan::Kernel::cast_from_fp32, plan::DType::fp16, count(x.size()));
+    narrow.args(unwritten<Fp16>(x.size()), x).run().expect_same<Fp16>(0);
+}
+
+TEST_F(CudaCast, UnscalesAndFindsWhatIsNotFinite) {
+    device::KernelContext context;
+    context.loss_scale = 4096;
+    for (const std::size_t n : kSizes) {
+        for (const bool overflows : {false, true}) {
+            Floats x = normals(n, "x");
+            if (overflows) x.back() = INFINITY;
+            Comparison unscale(plan::Kernel::unscale, plan::DType::fp32, count(n));
+            unscale.args(x, Floats{0}).run(context);
+            unscale.expect_same<float>(0);
+            unscale.expect_same<float>(1);
+            EXPECT_EQ(unscale.cuda<float>(1)[0], overflows ? 1 : 0);
+        }
+    }
+}
+
 TEST_F(CudaCast, KeepsANaN) {
-    Comparison cast(plan::Kernel::cast_to_bf16, plan::DType::bf16, count(1));
+    Comparison cast(plan::Kernel::cast_from_fp32, plan::DType::bf16, count(1));
     cast.args(unwritten<Bf16>(1), Floats{NAN}).run();
     EXPECT_TRUE(std::isnan(kernels::to_float(cast.cuda<Bf16>(0)[0])));
 }

@@ -141,6 +141,27 @@ TEST(CudaRuns, BFloat16IsTheCpusWithinItsPrecision) {
     }
 }
 
+// The first step's gradients overflow: the GPU finds that, too, and skips the step.
+TEST(CudaRuns, Fp16IsTheCpusWithinItsPrecision) {
+    const testing::SampleText text;
+    job::Job job = testing::with_wrap(testing::gpt_job(text, 2, 2), "module:Block");
+    job.model.width = 32;
+    job.model.context = 8;
+    job.run.steps = 3;
+    job.precision.param = job.precision.reduce = job.precision.buffer = job::Precision::fp16;
+    job.precision.initial_scale = 0x1p25;
+    for (const job::AttentionKind attention : {job::AttentionKind::plain, job::AttentionKind::fused}) {
+        job.model.attention = attention;
+        std::vector<std::string> cpu, cuda;
+        executor::RunOptions of_cpu, of_cuda;
+        of_cpu.on_overflow = [&](const std::string& line) { cpu.push_back(line); };
+        of_cuda.on_overflow = [&](const std::string& line) { cuda.push_back(line); };
+        expect_near(run_played(job, of_cuda).losses, run(job, of_cpu).losses, 0.003, "fp16");
+        EXPECT_FALSE(cpu.empty());
+        EXPECT_EQ(cuda, cpu);
+    }
+}
+
 TEST(CudaRuns, EachActivationIsTheCpus) {
     const testing::SampleText text;
     job::Job gpt = testing::with_wrap(testing::gpt_job(text, 1, 2), "module:Block");

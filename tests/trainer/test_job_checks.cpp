@@ -44,6 +44,21 @@ TEST(JobChecks, NameTheKeyAndWhatToDo) {
          "job.toml:3: fsdp.limit_all_gathers: ", "fully_shard has no limiter"},
         {"[parallel]\nmode = 'ddp'\n[precision]\nparam = 'bf16'",
          "job.toml:4: precision.param: ", "needs the fp32 shards"},
+        {"[parallel]\nmode = 'ddp'\n[precision]\nparam = 'fp16'",
+         "job.toml:4: precision.param: ", "\"fp16\" needs the fp32 shards"},
+        {"[model]\nname = 'resnet50'\n[data]\ntype = 'images'\n[precision]\nparam = 'fp16'",
+         "job.toml:6: precision.param: ", "compute in fp32"},
+        {"[precision]\nparam = 'fp16'\nreduce = 'bf16'", "job.toml:2: precision.param: ", "are not mixed"},
+        {"[precision]\nloss_scale = 1024",
+         "job.toml:2: precision.loss_scale: ", "only gradients in fp16 are scaled"},
+        {"[precision]\nparam = 'bf16'\ngrowth_interval = 10",
+         "job.toml:3: precision.growth_interval: ", "only gradients in fp16 are scaled"},
+        {"[precision]\nparam = 'fp16'\nloss_scale = 8\ninitial_scale = 16",
+         "job.toml:4: precision.initial_scale: ", "precision.loss_scale is constant"},
+        {"[precision]\nparam = 'fp16'\nhysteresis = 3",
+         "job.toml:3: precision.hysteresis: ", "the rule of torch has none"},
+        {"[precision]\nparam = 'fp16'\nscale_rule = 'deepspeed'\nmin_scale = 1e6",
+         "job.toml:4: precision.min_scale: ", "above precision.initial_scale"},
         {"[optimizer]\ntype = 'adam'\nnesterov = true", "job.toml:3: optimizer.nesterov: ", "sgd and lars"},
         {"[optimizer]\nnesterov = true", "job.toml:2: optimizer.nesterov: ", "momentum above 0"},
         {"[optimizer]\nschedule = 'step'", "job.toml:2: optimizer.schedule: ", "optimizer.milestones"},
@@ -293,6 +308,9 @@ TEST(JobChecks, DefaultsFollowOtherKeys) {
     const auto of = [](const std::string& toml) { return parse_job(toml, "job.toml"); };
     EXPECT_EQ(of("[precision]\nparam = 'bf16'").precision.reduce, Precision::bf16);
     EXPECT_EQ(of("[precision]\nparam = 'bf16'\nreduce = 'fp32'").precision.reduce, Precision::fp32);
+    EXPECT_EQ(of("[precision]\nparam = 'fp16'").precision.buffer, Precision::fp16);
+    EXPECT_EQ(of("[precision]\nparam = 'fp16'").precision.growth_interval, 2000);
+    EXPECT_EQ(of("[precision]\nparam = 'fp16'\nscale_rule = 'deepspeed'").precision.growth_interval, 1000);
     EXPECT_EQ(of("[optimizer]\ntype = 'lamb'").optimizer.eps, 1e-6);
     EXPECT_EQ(of("[optimizer]\ntype = 'lamb'").optimizer.weight_decay, 0.01);
     EXPECT_EQ(of("[optimizer]\ntype = 'lars'").optimizer.momentum, 0.9);

@@ -54,6 +54,7 @@ void expect_put_back() {
 TEST(KvHead, IsPutBackWithZerosForTheOthers) {
     expect_put_back<float>();
     expect_put_back<Bf16>();
+    expect_put_back<Fp16>();
 }
 
 }  // namespace TEST_FILE

@@ -58,8 +58,9 @@ TEST_P(LayerNormShapes, AgreesWithThePlainForm) {
     expect_the_plain_form<float>(GetParam().rows, GetParam().cols);
 }
 
-TEST_P(LayerNormShapes, AgreesWithThePlainFormInBf16) {
+TEST_P(LayerNormShapes, AgreesWithThePlainFormInNarrowTypes) {
     expect_the_plain_form<Bf16>(GetParam().rows, GetParam().cols);
+    expect_the_plain_form<Fp16>(GetParam().rows, GetParam().cols);
 }
 
 INSTANTIATE_TEST_SUITE_P(Shapes, LayerNormShapes,

@@ -11,7 +11,7 @@
 
 #include "trainer/collective/pieces.h"
 #include "trainer/executor/local_group.h"
-#include "trainer/kernels/bf16.h"
+#include "trainer/kernels/elements.h"
 
 namespace shardscope::trainer::executor {
 namespace TEST_FILE {

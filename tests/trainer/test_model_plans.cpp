@@ -186,8 +186,8 @@ TEST(ModelPlans, InBf16ComputeInBf16ExceptTheLoss) {
         // no gradient.
         const bool mlp = model.model.type == job::ModelType::mlp;
         EXPECT_EQ(pass.count(plan::Kernel::cast_to_fp32), 1);
-        EXPECT_EQ(pass.count(plan::Kernel::cast_to_bf16), mlp ? 2 : 1);
-        EXPECT_EQ(pass.all(plan::Kernel::cast_to_bf16).back()->phase, plan::Phase::backward);
+        EXPECT_EQ(pass.count(plan::Kernel::cast_from_fp32), mlp ? 2 : 1);
+        EXPECT_EQ(pass.all(plan::Kernel::cast_from_fp32).back()->phase, plan::Phase::backward);
         // Activations take half the bytes, except the logits' fp32 copy, probabilities and gradient.
         EXPECT_LT(pass.peak(), pass_of(model).peak());
     }
@@ -196,7 +196,7 @@ TEST(ModelPlans, InBf16ComputeInBf16ExceptTheLoss) {
 TEST(ModelPlans, InFp32CastNothing) {
     for (const job::Job& job : all_models()) {
         const Pass pass = pass_of(job);
-        EXPECT_EQ(pass.count(plan::Kernel::cast_to_fp32) + pass.count(plan::Kernel::cast_to_bf16), 0);
+        EXPECT_EQ(pass.count(plan::Kernel::cast_to_fp32) + pass.count(plan::Kernel::cast_from_fp32), 0);
     }
 }
 

@@ -7,6 +7,8 @@
 #include <cmath>
 #include <functional>
 #include <map>
+#include <string>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -552,6 +554,38 @@ TEST(Account, NoStepLeaksWhateverTheOptions) {
         account.walk(testing::steady(program));
         EXPECT_EQ(account.counter().live_bytes(), live);
     }
+}
+
+// GradScaler: unscale, find an overflow on any rank, clip, read it, step. In a reduction of fp16 over 8 ranks
+// 4 divides before it and 2 after it.
+TEST(Strategies, Fp16UnscalesAndAsksAllRanksBeforeItSteps) {
+    job::Job job = testing::with_wrap(testing::mlp_job(3, 8, 2, 8), "module:Linear");
+    job.train.clip_norm = 1;
+    job.precision.param = job.precision.reduce = job::Precision::fp16;
+    const sharding::Program program(job);
+    std::string order;
+    std::vector<double> factors;
+    for (const plan::Op& op : testing::steady(program).ops) {
+        if (op.kind == plan::OpKind::host_call && op.call() == plan::HostCall::read_overflow)
+            order += " read";
+        if (op.kind == plan::OpKind::collective && op.collective().group == plan::Group::world) {
+            EXPECT_EQ(op.collective().reduction, plan::Reduction::max);
+            EXPECT_EQ(op.bytes, 4);
+            order += " max";
+        }
+        if (op.kind == plan::OpKind::collective &&
+            op.collective().operation == plan::Operation::reduce_scatter) {
+            EXPECT_EQ(op.collective().dtype, plan::DType::fp16);
+            EXPECT_EQ(op.collective().divisor, 1);
+        }
+        if (op.kind != plan::OpKind::kernel) continue;
+        if (op.kernel().kernel == plan::Kernel::scale) factors.push_back(op.kernel().scalars[0]);
+        if (op.kernel().kernel == plan::Kernel::unscale) order += " unscale";
+        if (op.kernel().kernel == plan::Kernel::clip_factor) order += " clip";
+        if (op.kernel().kernel == plan::Kernel::sgd) order += " sgd";
+    }
+    EXPECT_EQ(order, " unscale unscale unscale max clip read sgd sgd sgd");
+    EXPECT_EQ(factors, (std::vector<double>{0.25, 0.5, 0.25, 0.5, 0.25, 0.5}));
 }
 
 }  // namespace TEST_FILE

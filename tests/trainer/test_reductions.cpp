@@ -53,7 +53,8 @@ TEST(ClipFactor, ShowsANormThatIsNotFinite) {
 template <class T>
 void expect_found_wherever_it_stands() {
     for (const std::size_t n : {1, 15, 16, 17, 100}) {
-        const auto finite = as<T>(Floats(n, std::numeric_limits<float>::max() / 2));
+        const float large = std::is_same_v<T, Fp16> ? 65504.0f : std::numeric_limits<float>::max() / 2;
+        const auto finite = as<T>(Floats(n, large));
         EXPECT_TRUE(all_finite(finite.data(), n));
         for (const float bad : {kInfinity, -kInfinity, std::nanf(""), -std::nanf("")}) {
             for (std::size_t at = 0; at < n; ++at) {
@@ -68,6 +69,7 @@ void expect_found_wherever_it_stands() {
 TEST(AllFinite, FindsInfinityAndNotANumberAtAnyPlace) {
     expect_found_wherever_it_stands<float>();
     expect_found_wherever_it_stands<Bf16>();
+    expect_found_wherever_it_stands<Fp16>();
     EXPECT_TRUE(all_finite(static_cast<const float*>(nullptr), 0));
 }
 

@@ -51,8 +51,9 @@ TEST_P(RmsNormShapes, AgreesWithThePlainForm) {
     expect_the_plain_form<float>(GetParam().rows, GetParam().cols);
 }
 
-TEST_P(RmsNormShapes, AgreesWithThePlainFormInBf16) {
+TEST_P(RmsNormShapes, AgreesWithThePlainFormInNarrowTypes) {
     expect_the_plain_form<Bf16>(GetParam().rows, GetParam().cols);
+    expect_the_plain_form<Fp16>(GetParam().rows, GetParam().cols);
 }
 
 INSTANTIATE_TEST_SUITE_P(Shapes, RmsNormShapes,

@@ -29,7 +29,8 @@ struct Pair {
     using Element = X;
     using Table = T;
 };
-using Pairs = ::testing::Types<Pair<float, float>, Pair<float, Bf16>, Pair<Bf16, float>, Pair<Bf16, Bf16>>;
+using Pairs = ::testing::Types<Pair<float, float>, Pair<float, Bf16>, Pair<Bf16, float>, Pair<Bf16, Bf16>,
+                               Pair<float, Fp16>, Pair<Fp16, float>, Pair<Fp16, Fp16>>;
 TYPED_TEST_SUITE(Rotary, Pairs);
 
 TYPED_TEST(Rotary, RotatesTheFirstHeadsAndCopiesTheRest) {

@@ -169,6 +169,7 @@ void Training::carry_out() {
     options.on_step = [this](const executor::StepReport& step) { progress_->report(step); };
     options.on_validation = [this](const executor::ValidationReport& report) { progress_->report(report); };
     options.on_warning = [this](const std::string& warning) { say("shardscope-train: warning: " + warning); };
+    options.on_overflow = [this](const std::string& line) { say(line); };
     options.control = &control;
     options.make_device = make_device_;
     checkpoints_.attach(options);

@@ -3,7 +3,7 @@
 #include <stdexcept>
 #include <vector>
 
-#include "trainer/kernels/bf16.h"
+#include "trainer/kernels/elements.h"
 #include "trainer/kernels/elementwise.h"
 #include "trainer/kernels/streaming.h"
 
@@ -46,6 +46,8 @@ void sum_blocks(plan::DType type, std::span<const std::byte* const> inputs, std:
             return sum<float>(inputs, output, bytes, divisor, past_caches);
         case plan::DType::bf16:
             return sum<kernels::Bf16>(inputs, output, bytes, divisor, past_caches);
+        case plan::DType::fp16:
+            return sum<kernels::Fp16>(inputs, output, bytes, divisor, past_caches);
         case plan::DType::fp64:
             return sum<double>(inputs, output, bytes, divisor, past_caches);
         case plan::DType::int32:

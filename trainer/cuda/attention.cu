@@ -49,8 +49,8 @@ bool packed(std::initializer_list<const Bf16*> tensors, const AttentionSizes& s)
     return s.d % kPackOf<Bf16> == 0 && std::all_of(tensors.begin(), tensors.end(), is_aligned);
 }
 
-void launch_fused_forward(const float* qkv, float* out, float* lse, const AttentionSizes& s,
-                          cudaStream_t stream) {
+template <class T>
+void launch_fused_forward(const T* qkv, T* out, float* lse, const AttentionSizes& s, cudaStream_t stream) {
     launch_recomputed_forward(qkv, out, lse, s, stream);
 }
 void launch_fused_forward(const Bf16* qkv, Bf16* out, float* lse, AttentionSizes s, cudaStream_t stream) {
@@ -58,8 +58,9 @@ void launch_fused_forward(const Bf16* qkv, Bf16* out, float* lse, AttentionSizes
     launch_flash(FlashForward{qkv, out, lse}, s, stream);
 }
 
-void launch_fused_backward(const float* dout, const float* qkv, const float* /*out*/, const float* lse,
-                           float* dqkv, float* delta, const AttentionSizes& s, cudaStream_t stream) {
+template <class T>
+void launch_fused_backward(const T* dout, const T* qkv, const T* /*out*/, const float* lse, T* dqkv,
+                           float* delta, const AttentionSizes& s, cudaStream_t stream) {
     launch_recomputed_backward(dout, qkv, lse, dqkv, delta, s, stream);
 }
 void launch_fused_backward(const Bf16* dout, const Bf16* qkv, const Bf16* out, const float* lse, Bf16* dqkv,
@@ -98,11 +99,7 @@ void launch_elements(const plan::Op& op, const std::vector<std::byte*>& data, cu
 }  // namespace
 
 void launch_attention(const plan::Op& op, const std::vector<std::byte*>& data, cudaStream_t stream) {
-    if (op.kernel().dtype == plan::DType::bf16) {
-        launch_elements<Bf16>(op, data, stream);
-    } else {
-        launch_elements<float>(op, data, stream);
-    }
+    with_type(op.kernel().dtype, [&]<class T>(T) { launch_elements<T>(op, data, stream); });
 }
 
 }  // namespace shardscope::trainer::cuda

@@ -231,22 +231,33 @@ void launch_plain_backward(const T* dout, const T* qkv, const T* probabilities, 
                     std::max(s.context, s.group) / s.group, s, stream);
 }
 
-void launch_recomputed_forward(const float* qkv, float* out, float* lse, const AttentionSizes& s,
+template <class T>
+void launch_recomputed_forward(const T* qkv, T* out, float* lse, const AttentionSizes& s,
                                cudaStream_t stream) {
-    launch_forward(qkv, out, Recomputed<float>{lse}, s, stream);
+    launch_forward(qkv, out, Recomputed<T>{lse}, s, stream);
 }
 
-void launch_recomputed_backward(const float* dout, const float* qkv, const float* lse, float* dqkv,
-                                float* delta, const AttentionSizes& s, cudaStream_t stream) {
-    launch_backward(dout, qkv, Recomputed<float>{const_cast<float*>(lse)}, dqkv, delta, s.batch * s.kv_heads,
-                    s, stream);
+template <class T>
+void launch_recomputed_backward(const T* dout, const T* qkv, const float* lse, T* dqkv, float* delta,
+                                const AttentionSizes& s, cudaStream_t stream) {
+    launch_backward(dout, qkv, Recomputed<T>{const_cast<float*>(lse)}, dqkv, delta, s.batch * s.kv_heads, s,
+                    stream);
 }
 
+template void launch_recomputed_forward(const float*, float*, float*, const AttentionSizes&, cudaStream_t);
+template void launch_recomputed_forward(const Fp16*, Fp16*, float*, const AttentionSizes&, cudaStream_t);
+template void launch_recomputed_backward(const float*, const float*, const float*, float*, float*,
+                                         const AttentionSizes&, cudaStream_t);
+template void launch_recomputed_backward(const Fp16*, const Fp16*, const float*, Fp16*, float*,
+                                         const AttentionSizes&, cudaStream_t);
 template void launch_plain_forward(const float*, float*, float*, const AttentionSizes&, cudaStream_t);
 template void launch_plain_forward(const Bf16*, Bf16*, Bf16*, const AttentionSizes&, cudaStream_t);
+template void launch_plain_forward(const Fp16*, Fp16*, Fp16*, const AttentionSizes&, cudaStream_t);
 template void launch_plain_backward(const float*, const float*, const float*, float*, float*,
                                     const AttentionSizes&, cudaStream_t);
 template void launch_plain_backward(const Bf16*, const Bf16*, const Bf16*, Bf16*, float*,
+                                    const AttentionSizes&, cudaStream_t);
+template void launch_plain_backward(const Fp16*, const Fp16*, const Fp16*, Fp16*, float*,
                                     const AttentionSizes&, cudaStream_t);
 
 }  // namespace shardscope::trainer::cuda

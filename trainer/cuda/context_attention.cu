@@ -277,14 +277,21 @@ template void context_attention_forward(const DeviceContext&, const float*, cons
                                         const ContextSizes&);
 template void context_attention_forward(const DeviceContext&, const Bf16*, const Bf16*, float*, float*,
                                         const ContextSizes&);
+template void context_attention_forward(const DeviceContext&, const Fp16*, const Fp16*, float*, float*,
+                                        const ContextSizes&);
 template void context_attention_backward(const DeviceContext&, const float*, const float*, const float*,
                                          const float*, const float*, float*, float*, float*,
                                          const ContextSizes&);
 template void context_attention_backward(const DeviceContext&, const Bf16*, const Bf16*, const Bf16*,
                                          const Bf16*, const float*, float*, float*, float*,
                                          const ContextSizes&);
+template void context_attention_backward(const DeviceContext&, const Fp16*, const Fp16*, const Fp16*,
+                                         const Fp16*, const float*, float*, float*, float*,
+                                         const ContextSizes&);
 template void copy_columns(const DeviceContext&, const float*, float*, int, int, int, int);
 template void copy_columns(const DeviceContext&, const float*, Bf16*, int, int, int, int);
+template void copy_columns(const DeviceContext&, const float*, Fp16*, int, int, int, int);
 template void copy_columns(const DeviceContext&, const Bf16*, Bf16*, int, int, int, int);
+template void copy_columns(const DeviceContext&, const Fp16*, Fp16*, int, int, int, int);
 
 }  // namespace shardscope::trainer::cuda

@@ -1,6 +1,6 @@
 // Attention of a rank of a context group on a CUDA device: trainer/kernels/context_attention.h, but for the
 // order of sums. A warp has one row, of queries or of keys; every sum has one owner and one order. T is float
-// or Bf16.
+// Bf16 or Fp16.
 #pragma once
 
 #include <cstdint>

@@ -157,7 +157,11 @@ void convert_pieces(const DeviceContext& device, To* whole, std::int64_t parts, 
 }
 template void convert_pieces<float, Bf16>(const DeviceContext&, Bf16*, std::int64_t, std::int64_t,
                                           const std::vector<Component>&);
+template void convert_pieces<float, Fp16>(const DeviceContext&, Fp16*, std::int64_t, std::int64_t,
+                                          const std::vector<Component>&);
 template void convert_pieces<Bf16, float>(const DeviceContext&, float*, std::int64_t, std::int64_t,
+                                          const std::vector<Component>&);
+template void convert_pieces<Fp16, float>(const DeviceContext&, float*, std::int64_t, std::int64_t,
                                           const std::vector<Component>&);
 
 }  // namespace shardscope::trainer::cuda

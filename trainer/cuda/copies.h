@@ -25,7 +25,7 @@ struct Component {
 void move_pieces(const DeviceContext& device, std::byte* whole, std::int64_t parts, std::int64_t part_bytes,
                  const std::vector<Component>& components, bool gather);
 
-// Gathers like move_pieces, from components of From to a whole of To (float to Bf16, or Bf16 to float).
+// Gathers like move_pieces, from components of From to a whole of To (float to a narrow type, or back).
 // Numbers here and in the components count elements, not bytes.
 template <class From, class To>
 void convert_pieces(const DeviceContext& device, To* whole, std::int64_t parts, std::int64_t part_elements,

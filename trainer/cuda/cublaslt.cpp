@@ -174,12 +174,10 @@ cublasLtEpilogue_t activating_epilogue(const MatmulCall& call) {
 // The activation's input is in `sum` if that is kept, else in C.
 void launch_activation(const MatmulCall& call, cudaStream_t stream) {
     const auto n = static_cast<std::size_t>(call.matmul.m * call.matmul.n);
-    const auto start = [&]<class T>(T*) {
+    with_type(call.dtype, [&]<class T>(T) {
         const auto* sum = reinterpret_cast<const T*>(call.sum ? call.sum : call.c);
         activation_forward(call.matmul.activation, sum, reinterpret_cast<T*>(call.c), n, {}, stream);
-    };
-    if (call.dtype == plan::DType::bf16) return start(static_cast<Bf16*>(nullptr));
-    start(static_cast<float*>(nullptr));
+    });
 }
 
 }  // namespace
@@ -268,7 +266,9 @@ bool MatmulLibrary::State::find_activating(MatmulPlan& plan, const MatmulCall& c
 
 MatmulPlan MatmulLibrary::State::make_plan(const MatmulCall& call) const {
     const Matmul& p = call.matmul;
-    const cudaDataType_t type = call.dtype == plan::DType::bf16 ? CUDA_R_16BF : CUDA_R_32F;
+    const cudaDataType_t type = call.dtype == plan::DType::bf16   ? CUDA_R_16BF
+                                : call.dtype == plan::DType::fp16 ? CUDA_R_16F
+                                                                  : CUDA_R_32F;
     MatmulPlan plan;
     plan.a = p.transpose_a ? layout(type, p.k, p.m, p.lda) : layout(type, p.m, p.k, p.lda);
     plan.b = p.transpose_b ? layout(type, p.n, p.k, p.ldb) : layout(type, p.k, p.n, p.ldb);
@@ -315,15 +315,10 @@ void MatmulLibrary::multiply(const MatmulCall& call, cudaStream_t stream) {
     if (call.bias && plan.adds_bias) {
         set_pointer(plan, CUBLASLT_MATMUL_DESC_BIAS_POINTER, call.bias);
     } else if (call.bias) {  // the matmul is added to the bias; a column of C is a row of y
-        const auto start = [&]<class T>(T*) {
+        with_type(call.dtype, [&]<class T>(T) {
             launch_repeat_row(reinterpret_cast<const T*>(call.bias), reinterpret_cast<T*>(c), call.matmul.n,
                               call.matmul.m, stream);
-        };
-        if (call.dtype == plan::DType::bf16) {
-            start(static_cast<Bf16*>(nullptr));
-        } else {
-            start(static_cast<float*>(nullptr));
-        }
+        });
         keep = one;
     }
     lt().check(lt().Matmul(state_->handle.get(), plan.desc.get(), &one, call.a, plan.a.get(), call.b,

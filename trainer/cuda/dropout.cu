@@ -57,5 +57,6 @@ void dropout(const DeviceContext& device, const T* x, T* y, std::size_t n, float
 
 template void dropout(const DeviceContext&, const float*, float*, std::size_t, float, const Sequence&);
 template void dropout(const DeviceContext&, const Bf16*, Bf16*, std::size_t, float, const Sequence&);
+template void dropout(const DeviceContext&, const Fp16*, Fp16*, std::size_t, float, const Sequence&);
 
 }  // namespace shardscope::trainer::cuda

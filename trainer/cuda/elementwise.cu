@@ -45,23 +45,32 @@ void scale_by(const DeviceContext& device, T* x, const float* factor, std::size_
     map(device, x, n, ProductBy{factor}, before);
 }
 
-void cast(const DeviceContext& device, const float* x, Bf16* y, std::size_t n) {
-    map(device, y, n, Same{}, x);
-}
-
-void cast(const DeviceContext& device, const Bf16* x, float* y, std::size_t n) {
+template <class X, class T>
+void cast(const DeviceContext& device, const X* x, T* y, std::size_t n) {
     map(device, y, n, Same{}, x);
 }
 
 // NOLINTBEGIN(bugprone-macro-parentheses): a type takes none.
-#define SHARDSCOPE_INSTANTIATE(T)                                                  \
-    template void add(const DeviceContext&, const T*, const T*, T*, std::size_t);  \
-    template void accumulate(const DeviceContext&, const float*, T*, std::size_t); \
-    template void accumulate(const DeviceContext&, const Bf16*, T*, std::size_t);  \
-    template void scale(const DeviceContext&, T*, float, std::size_t);             \
+#define SHARDSCOPE_INSTANTIATE(T)                                                 \
+    template void add(const DeviceContext&, const T*, const T*, T*, std::size_t); \
+    template void scale(const DeviceContext&, T*, float, std::size_t);            \
     template void scale_by(const DeviceContext&, T*, const float*, std::size_t);
 // NOLINTEND(bugprone-macro-parentheses)
 SHARDSCOPE_INSTANTIATE(float)
 SHARDSCOPE_INSTANTIATE(Bf16)
+SHARDSCOPE_INSTANTIATE(Fp16)
+#undef SHARDSCOPE_INSTANTIATE
+
+template void accumulate(const DeviceContext&, const float*, float*, std::size_t);
+// NOLINTBEGIN(bugprone-macro-parentheses): a type takes none.
+#define SHARDSCOPE_INSTANTIATE(T)                                                  \
+    template void cast(const DeviceContext&, const float*, T*, std::size_t);       \
+    template void cast(const DeviceContext&, const T*, float*, std::size_t);       \
+    template void accumulate(const DeviceContext&, const T*, float*, std::size_t); \
+    template void accumulate(const DeviceContext&, const float*, T*, std::size_t); \
+    template void accumulate(const DeviceContext&, const T*, T*, std::size_t);
+// NOLINTEND(bugprone-macro-parentheses)
+SHARDSCOPE_INSTANTIATE(Bf16)
+SHARDSCOPE_INSTANTIATE(Fp16)
 
 }  // namespace shardscope::trainer::cuda

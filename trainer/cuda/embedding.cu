@@ -353,5 +353,6 @@ void position_backward(const DeviceContext& device, const T* dy, T* dtable, int 
 // NOLINTEND(bugprone-macro-parentheses)
 SHARDSCOPE_INSTANTIATE(float)
 SHARDSCOPE_INSTANTIATE(Bf16)
+SHARDSCOPE_INSTANTIATE(Fp16)
 
 }  // namespace shardscope::trainer::cuda

@@ -1,8 +1,8 @@
 // Embedding of tokens, and of positions, on a CUDA device: trainer/kernels/embedding.h, bit for bit: the
-// backward adds rows in the same order and pieces, in time linear in the rows. T is float or Bf16; table
-// [entries,width]; y, dy [rows,width]. Bound by memory; units of T moved: embedding_forward 2 per element of
-// y, backward one per element of dy and one per element of the table (all of it is written), position_forward
-// 3 (2 if the table is in the cache), backward 1.
+// backward adds rows in the same order and pieces, in time linear in the rows. T is float, Bf16 or Fp16;
+// table [entries,width]; y, dy [rows,width]. Bound by memory; units of T moved: embedding_forward 2 per
+// element of y, backward one per element of dy and one per element of the table (all of it is written),
+// position_forward 3 (2 if the table is in the cache), backward 1.
 #pragma once
 
 #include <cstdint>

@@ -292,5 +292,6 @@ void grouped_linear_backward_weight(const DeviceContext& device, const T* dy, co
 // NOLINTEND(bugprone-macro-parentheses)
 SHARDSCOPE_INSTANTIATE(float)
 SHARDSCOPE_INSTANTIATE(Bf16)
+SHARDSCOPE_INSTANTIATE(Fp16)
 
 }  // namespace shardscope::trainer::cuda

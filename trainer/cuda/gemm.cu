@@ -70,12 +70,10 @@ void Gemm::use_workspaces(std::byte* both, std::int64_t bytes) {
 void Gemm::launch(const plan::Op& op, const std::vector<std::byte*>& data, cudaStream_t stream) {
     const plan::KernelOp& own = op.kernel();
     if (own.kernel == plan::Kernel::linear_backward_bias) {
-        const auto sums = [&]<class T>(T*) {
+        return with_type(own.dtype, [&]<class T>(T) {
             launch_row_sums(reinterpret_cast<const T*>(data[1]), reinterpret_cast<T*>(data[0]), own.dims[0],
                             own.dims[1], stream);
-        };
-        if (own.dtype == plan::DType::bf16) return sums(static_cast<Bf16*>(nullptr));
-        return sums(static_cast<float*>(nullptr));
+        });
     }
     MatmulCall call;
     call.matmul = describe(op);

@@ -94,7 +94,7 @@ void step_segments(const Operands& o) {
     const std::size_t segments = o.context.segments.size();
     const double lr = o.context.lr;
     const AdamSettings adam_settings{lr,          o.scalar(0), o.scalar(1),
-                                     o.scalar(2), o.scalar(3), o.context.step + 1};
+                                     o.scalar(2), o.scalar(3), o.context.updates + 1};
     const DeviceContext& device = o.device;
     switch (o.own.kernel) {
         case plan::Kernel::sgd:
@@ -151,11 +151,12 @@ void chunk_cat_or_split(const Operands& o) {
     }
     if (!converts) return move_pieces(o.device, o.data[0], ranks, part, components, gather);
     const std::int64_t part_elements = part / size_of(o.own.dtype);
-    if (in_type == plan::DType::bf16) {
-        convert_pieces<Bf16>(o.device, o.f(0), ranks, part_elements, components);
-    } else {
-        convert_pieces<float>(o.device, o.as<Bf16>(0), ranks, part_elements, components);
-    }
+    const bool widens = o.own.dtype == plan::DType::fp32;
+    const auto convert = [&]<class Narrow>(Narrow) {
+        if (widens) return convert_pieces<Narrow>(o.device, o.f(0), ranks, part_elements, components);
+        convert_pieces<float>(o.device, o.as<Narrow>(0), ranks, part_elements, components);
+    };
+    (widens ? in_type : o.own.dtype) == plan::DType::fp16 ? convert(Fp16{}) : convert(Bf16{});
 }
 
 // --- rows that exist -------------------------------------------------------------------------------------
@@ -176,15 +177,24 @@ GroupedShape grouped_shape(const Operands& o) {
 
 // --- kernels by element type -------------------------------------------------------------------------------
 
+// Calls use(X{}) with the type of an input that is T, fp32 or, where T is fp32, any.
+template <class T, class Use>
+void with_input_type(plan::DType dtype, const Use& use) {
+    if constexpr (std::is_same_v<T, float>) {
+        with_type(dtype, use);
+    } else {
+        if (dtype == plan::DType::fp32) return use(float{});
+        use(T{});
+    }
+}
+
 template <class T>
 void turn(const Operands& o) {
     const RotaryShape shape{o.batch_rows() / o.d(1), o.d(1), o.d(2), o.d(3), o.d(4)};
     const bool backward = o.own.kernel == plan::Kernel::rotary_backward;
-    if (input_type(o.own, 5) == plan::DType::bf16) {
-        rotate(o.device, o.as<const T>(1), o.as<const Bf16>(2), o.as<T>(0), shape, backward);
-    } else {
-        rotate(o.device, o.as<const T>(1), o.as<const float>(2), o.as<T>(0), shape, backward);
-    }
+    with_input_type<T>(input_type(o.own, 5), [&]<class Table>(Table) {
+        rotate(o.device, o.as<const T>(1), o.as<const Table>(2), o.as<T>(0), shape, backward);
+    });
 }
 
 template <class T>
@@ -209,10 +219,8 @@ void columns(const Operands& o) {
     const auto copy = [&](const auto* x) {
         copy_columns(o.device, x, o.as<T>(0), o.d(0), o.d(1), o.d(2), o.d(3));
     };
-    if constexpr (std::is_same_v<T, Bf16>) {
-        if (input_type(o.own, 4) == plan::DType::bf16) return copy(o.as<const Bf16>(1));
-    }
-    copy(o.as<const float>(1));
+    if (input_type(o.own, 4) == plan::DType::fp32) return copy(o.as<const float>(1));
+    copy(o.as<const T>(1));
 }
 
 // The parameters' gradients come first, because dx may be dy.
@@ -236,6 +244,18 @@ void rms_norm_backward(const Operands& o) {
     if (o.data[0]) {
         rms_norm_backward_input(o.device, dy, x, o.as<const T>(4), o.f(5), o.as<T>(0), o.d(0), o.d(1));
     }
+}
+
+// Conversions between fp32 and a narrow type; false: the operation is not one.
+template <class T>
+bool launch_cast(const Operands& o) {
+    if constexpr (!std::is_same_v<T, float>) {
+        if (o.own.kernel == plan::Kernel::cast_from_fp32)
+            return cast(o.device, o.as<const float>(1), o.as<T>(0), o.n()), true;
+        if (o.own.kernel == plan::Kernel::cast_to_fp32)
+            return cast(o.device, o.as<const T>(1), o.f(0), o.n()), true;
+    }
+    return false;
 }
 
 template <class T>
@@ -265,9 +285,8 @@ void launch_typed(const Operands& o) {
         case plan::Kernel::add:
             return add(device, in(1), in(2), t(0), n);
         case plan::Kernel::accumulate:
-            return input_type(o.own, 1) == plan::DType::bf16
-                       ? accumulate(device, o.as<const Bf16>(1), t(0), n)
-                       : accumulate(device, o.as<const float>(1), t(0), n);
+            return with_input_type<T>(input_type(o.own, 1),
+                                      [&]<class X>(X) { accumulate(device, o.as<const X>(1), t(0), n); });
         case plan::Kernel::scale:
             return scale(device, t(0), static_cast<float>(o.scalar(0)), n);
         case plan::Kernel::scale_by:
@@ -322,7 +341,8 @@ void launch_typed(const Operands& o) {
         case plan::Kernel::grouped_linear_backward_weight:
             return grouped_linear_backward_weight(device, in(1), in(2), t(0), o.tokens(3), grouped_shape(o));
         default:
-            throw std::logic_error("a Plan names a kernel that the cuda device does not have");
+            if (!launch_cast<T>(o))
+                throw std::logic_error("a Plan names a kernel that the cuda device does not have");
     }
 }
 
@@ -330,6 +350,7 @@ void launch_typed(const Operands& o) {
 bool launch_untyped(const Operands& o) {
     const DeviceContext& device = o.device;
     const std::size_t n = o.n();
+    const auto loss_scale = static_cast<float>(o.context.loss_scale);
     switch (o.own.kernel) {
         case plan::Kernel::none:
             return true;
@@ -349,20 +370,18 @@ bool launch_untyped(const Operands& o) {
         case plan::Kernel::fused_attention_forward:
         case plan::Kernel::fused_attention_backward:
             return launch_attention(o.op, o.data, device.stream), true;
-        case plan::Kernel::cast_to_bf16:
-            return cast(device, o.as<const float>(1), o.as<Bf16>(0), n), true;
-        case plan::Kernel::cast_to_fp32:
-            return cast(device, o.as<const Bf16>(1), o.f(0), n), true;
         case plan::Kernel::mse_forward:
             return mse_forward(device, o.f(1), o.f(2), o.f64(0), n), true;
         case plan::Kernel::mse_backward:
-            return mse_backward(device, o.f(1), o.f(2), o.f(0), n), true;
+            return mse_backward(device, o.f(1), o.f(2), o.f(0), n, loss_scale), true;
         case plan::Kernel::cross_entropy_forward:
             return cross_entropy_forward(device, o.f(2), o.tokens(3), o.f(1), o.f64(0), o.d(0), o.d(1),
                                          o.d(2)),
                    true;
         case plan::Kernel::cross_entropy_backward:
-            return cross_entropy_backward(device, o.f(1), o.tokens(2), o.f(0), o.d(0), o.d(1), o.d(2)), true;
+            return cross_entropy_backward(device, o.f(1), o.tokens(2), o.f(0), o.d(0), o.d(1), o.d(2),
+                                          loss_scale),
+                   true;
         case plan::Kernel::local_tokens:
             return local_tokens(device, o.tokens(2), o.as<std::int32_t>(0), o.as<std::int32_t>(1), n,
                                 o.context.tensor * o.own.dims[1], o.d(1)),
@@ -383,7 +402,8 @@ bool launch_untyped(const Operands& o) {
                    true;
         case plan::Kernel::choose_experts_backward:
             return choose_experts_backward(device, o.f(1), o.tokens(2), o.f(3), o.f(4),
-                                           static_cast<float>(o.scalar(0)), o.f(0), o.d(0), o.d(1), o.d(2)),
+                                           static_cast<float>(o.scalar(0)) * loss_scale, o.f(0), o.d(0),
+                                           o.d(1), o.d(2)),
                    true;
         case plan::Kernel::route:
             return route(device, o.tokens(3), o.as<std::int32_t>(0), o.as<std::int32_t>(1), o.f(2), o.d(0),
@@ -401,6 +421,8 @@ bool launch_untyped(const Operands& o) {
         case plan::Kernel::chunk_cat:
         case plan::Kernel::chunk_split:
             return chunk_cat_or_split(o), true;
+        case plan::Kernel::unscale:
+            return unscale(device, o.f(0), n, static_cast<float>(1 / o.context.loss_scale), o.f(1)), true;
         case plan::Kernel::segment_squares:
             return segment_squares(o), true;
         case plan::Kernel::clip_factor:
@@ -429,14 +451,10 @@ void check_output(const Operands& o) {
     if (kernel == plan::Kernel::mse_forward || kernel == plan::Kernel::cross_entropy_forward) {
         return flag_not_finite(o.device, o.f64(0), module, flag);
     }
-    const bool narrow = kernel == plan::Kernel::cast_to_bf16 ||
-                        (kernel != plan::Kernel::cast_to_fp32 && o.own.dtype == plan::DType::bf16);
     const auto bytes = static_cast<std::size_t>(o.op.args[0].bytes);
-    if (narrow) {
-        flag_not_finite(o.device, o.as<const Bf16>(0), bytes / sizeof(Bf16), module, flag);
-    } else {
-        flag_not_finite(o.device, o.as<const float>(0), bytes / sizeof(float), module, flag);
-    }
+    with_type(kernel == plan::Kernel::cast_to_fp32 ? plan::DType::fp32 : o.own.dtype, [&]<class T>(T) {
+        flag_not_finite(o.device, o.as<const T>(0), bytes / sizeof(T), module, flag);
+    });
 }
 
 }  // namespace
@@ -446,11 +464,7 @@ void launch_kernel(const plan::Op& op, const std::vector<std::byte*>& data,
     const plan::KernelOp& own = op.kernel();
     const Operands operands{{op, own, data, data.size() - (own.checks_output ? 1 : 0)}, context, device};
     if (!launch_untyped(operands)) {
-        if (own.dtype == plan::DType::bf16) {
-            launch_typed<Bf16>(operands);
-        } else {
-            launch_typed<float>(operands);
-        }
+        with_type(own.dtype, [&]<class T>(T) { launch_typed<T>(operands); });
     }
     if (own.checks_output) check_output(operands);
 }

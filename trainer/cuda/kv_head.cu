@@ -69,7 +69,9 @@ void spread_kv_head(const DeviceContext& device, const T* head, T* parts, const 
 
 template void take_kv_head(const DeviceContext&, const float*, float*, const kernels::KvParts&);
 template void take_kv_head(const DeviceContext&, const Bf16*, Bf16*, const kernels::KvParts&);
+template void take_kv_head(const DeviceContext&, const Fp16*, Fp16*, const kernels::KvParts&);
 template void spread_kv_head(const DeviceContext&, const float*, float*, const kernels::KvParts&);
 template void spread_kv_head(const DeviceContext&, const Bf16*, Bf16*, const kernels::KvParts&);
+template void spread_kv_head(const DeviceContext&, const Fp16*, Fp16*, const kernels::KvParts&);
 
 }  // namespace shardscope::trainer::cuda

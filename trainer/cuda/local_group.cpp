@@ -73,6 +73,8 @@ void carry_out(const Calls& calls, std::size_t place, cudaStream_t stream) {
                     return reduce<float>(calls, place, stream);
                 case plan::DType::bf16:
                     return reduce<Bf16>(calls, place, stream);
+                case plan::DType::fp16:
+                    return reduce<Fp16>(calls, place, stream);
                 case plan::DType::fp64:
                     return reduce<double>(calls, place, stream);
                 case plan::DType::int32:

@@ -31,10 +31,13 @@ __device__ inline float widened(float x) {
 __device__ inline float widened(Bf16 x) {
     return to_float(x);
 }
+__device__ inline float widened(Fp16 x) {
+    return to_float(x);
+}
 template <class T>
 __device__ inline T narrowed(wide<T> x) {
     if constexpr (sizeof(T) == 2) {
-        return to_bf16(x);
+        return rounded<T>(x);
     } else {
         return x;
     }
@@ -179,6 +182,7 @@ void scale_sum(T* x, std::size_t n, double factor, cudaStream_t stream) {
 // NOLINTEND(bugprone-macro-parentheses)
 SHARDSCOPE_INSTANTIATE(float)
 SHARDSCOPE_INSTANTIATE(Bf16)
+SHARDSCOPE_INSTANTIATE(Fp16)
 SHARDSCOPE_INSTANTIATE(double)
 
 }  // namespace shardscope::trainer::cuda

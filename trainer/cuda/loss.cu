@@ -94,11 +94,12 @@ void cross_entropy_forward(const DeviceContext& device, const float* logits, con
 }
 
 void cross_entropy_backward(const DeviceContext& device, const float* probabilities,
-                            const std::int32_t* targets, float* dlogits, int rows, int classes, int counted) {
+                            const std::int32_t* targets, float* dlogits, int rows, int classes, int counted,
+                            float loss_scale) {
     const bool packed = classes % kCount == 0 && is_aligned(probabilities) && is_aligned(dlogits);
     launch(&cross_entropy_backward_kernel, static_cast<unsigned>(rows), threads_of_row(classes), 0,
            device.stream, probabilities, targets, dlogits, classes,
-           1.0f / static_cast<float>(counted > 0 ? counted : rows), packed);
+           loss_scale / static_cast<float>(counted > 0 ? counted : rows), packed);
 }
 
 void mse_forward(const DeviceContext& device, const float* y, const float* target, double* mean,
@@ -106,9 +107,9 @@ void mse_forward(const DeviceContext& device, const float* y, const float* targe
     sum(device, n, SquaredDistance{}, static_cast<double>(n), mean, y, target);
 }
 
-void mse_backward(const DeviceContext& device, const float* y, const float* target, float* dy,
-                  std::size_t n) {
-    map(device, dy, n, Distance{static_cast<float>(2.0 / static_cast<double>(n))}, y, target);
+void mse_backward(const DeviceContext& device, const float* y, const float* target, float* dy, std::size_t n,
+                  float loss_scale) {
+    map(device, dy, n, Distance{static_cast<float>(2.0 / static_cast<double>(n)) * loss_scale}, y, target);
 }
 
 }  // namespace shardscope::trainer::cuda

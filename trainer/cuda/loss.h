@@ -17,12 +17,13 @@ void cross_entropy_forward(const DeviceContext& device, const float* logits, con
 // dlogits may be probabilities.
 void cross_entropy_backward(const DeviceContext& device, const float* probabilities,
                             const std::int32_t* targets, float* dlogits, int rows, int classes,
-                            int counted = 0);
+                            int counted = 0, float loss_scale = 1);
 
 void mse_forward(const DeviceContext& device, const float* y, const float* target, double* mean,
                  std::size_t n);
 
 // dy may be y.
-void mse_backward(const DeviceContext& device, const float* y, const float* target, float* dy, std::size_t n);
+void mse_backward(const DeviceContext& device, const float* y, const float* target, float* dy, std::size_t n,
+                  float loss_scale = 1);
 
 }  // namespace shardscope::trainer::cuda

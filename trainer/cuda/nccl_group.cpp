@@ -22,6 +22,8 @@ int type_of(plan::DType dtype) {
             return kNcclFloat32;
         case plan::DType::bf16:
             return kNcclBfloat16;
+        case plan::DType::fp16:
+            return kNcclFloat16;
         case plan::DType::fp64:
             return kNcclFloat64;
         case plan::DType::int32:
@@ -39,6 +41,8 @@ void divide(const collective::CollectiveCall& call, std::int64_t elements, cudaS
             return scale_sum(static_cast<float*>(call.output), n, factor, stream);
         case plan::DType::bf16:
             return scale_sum(static_cast<Bf16*>(call.output), n, factor, stream);
+        case plan::DType::fp16:
+            return scale_sum(static_cast<Fp16*>(call.output), n, factor, stream);
         case plan::DType::fp64:
             return scale_sum(static_cast<double*>(call.output), n, factor, stream);
         case plan::DType::int32:

@@ -19,7 +19,7 @@ struct NcclId {
 inline constexpr int kNcclSuccess = 0;
 inline constexpr int kNcclInProgress = 7;
 // ncclDataType_t
-inline constexpr int kNcclInt32 = 2, kNcclFloat32 = 7, kNcclFloat64 = 8, kNcclBfloat16 = 9;
+inline constexpr int kNcclInt32 = 2, kNcclFloat16 = 6, kNcclFloat32 = 7, kNcclFloat64 = 8, kNcclBfloat16 = 9;
 // ncclRedOp_t
 inline constexpr int kNcclSum = 0, kNcclMax = 2, kNcclAvg = 4;
 

@@ -135,5 +135,6 @@ void rms_norm_backward_parameters(const DeviceContext& device, const T* dy, cons
 // NOLINTEND(bugprone-macro-parentheses)
 SHARDSCOPE_INSTANTIATE(float)
 SHARDSCOPE_INSTANTIATE(Bf16)
+SHARDSCOPE_INSTANTIATE(Fp16)
 
 }  // namespace shardscope::trainer::cuda

@@ -154,5 +154,6 @@ void rms_norm_backward_input(const DeviceContext& device, const T* dy, const T* 
 // NOLINTEND(bugprone-macro-parentheses)
 SHARDSCOPE_INSTANTIATE(float)
 SHARDSCOPE_INSTANTIATE(Bf16)
+SHARDSCOPE_INSTANTIATE(Fp16)
 
 }  // namespace shardscope::trainer::cuda

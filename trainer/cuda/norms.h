@@ -1,5 +1,5 @@
 // Layer norm and root-mean-square norm on a CUDA device: trainer/kernels/layer_norm.h and rms_norm.h, but
-// with sums in another fixed order. T is float or Bf16; x, y, dy, dx [rows,cols]; gamma, beta and their
+// with sums in another fixed order. T is float, Bf16 or Fp16; x, y, dy, dx [rows,cols]; gamma, beta and their
 // gradients [cols]; mean, rstd fp32 [rows]. Bound by memory; units of T moved per element: forward 2,
 // backward of the input 3, of the parameters 2 (rows of up to 2048 packs of 16 bytes are read once).
 #pragma once

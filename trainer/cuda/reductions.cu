@@ -36,6 +36,9 @@ __device__ inline bool is_finite(float x) {
 __device__ inline bool is_finite(Bf16 x) {
     return (x.bits & 0x7f80u) != 0x7f80u;
 }
+__device__ inline bool is_finite(Fp16 x) {
+    return (x.bits & 0x7c00u) != 0x7c00u;
+}
 
 constexpr int kFlagPacks = 4;  // per thread
 
@@ -64,6 +67,18 @@ __global__ void flag_one_not_finite_kernel(const double* one, std::int32_t modul
     if (!(fabs(*one) <= 1.7976931348623157e308)) atomicCAS(flag, -1, module);
 }
 
+// One thread per element, so that each block has one write at most.
+__global__ void __launch_bounds__(kSumThreads)
+    unscale_kernel(float* x, std::size_t n, float factor, float* found) {
+    const std::size_t i = std::size_t{blockIdx.x} * kSumThreads + threadIdx.x;
+    bool finite = true;
+    if (i < n) {
+        x[i] *= factor;
+        finite = is_finite(x[i]);
+    }
+    if (__syncthreads_or(finite ? 0 : 1) != 0 && threadIdx.x == 0) *found = 1.0f;
+}
+
 }  // namespace
 
 void sum_parts(const DeviceContext& device, const double* parts, std::size_t count, double divisor,
@@ -80,6 +95,10 @@ void sum_of_squares(const DeviceContext& device, const T* x, std::size_t n, doub
 void clip_factor(const DeviceContext& device, const double* sums, std::size_t count, double max_norm,
                  double* norm, float* factor) {
     launch(&clip_factor_kernel, 1, 1, 0, device.stream, sums, count, max_norm, norm, factor);
+}
+
+void unscale(const DeviceContext& device, float* x, std::size_t n, float factor, float* found) {
+    launch(&unscale_kernel, blocks_for(n, kSumThreads), kSumThreads, 0, device.stream, x, n, factor, found);
 }
 
 template <class T>
@@ -101,5 +120,6 @@ void flag_not_finite(const DeviceContext& device, const double* one, std::int32_
 // NOLINTEND(bugprone-macro-parentheses)
 SHARDSCOPE_INSTANTIATE(float)
 SHARDSCOPE_INSTANTIATE(Bf16)
+SHARDSCOPE_INSTANTIATE(Fp16)
 
 }  // namespace shardscope::trainer::cuda

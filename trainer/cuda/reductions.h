@@ -1,6 +1,6 @@
 // Reductions over a buffer on a CUDA device: trainer/kernels/reductions.h, but with sums in fp64 in
-// another fixed order. T is float or Bf16. Bound by memory, one read of n elements (on GPUs with slow fp64,
-// by the conversions to it).
+// another fixed order. T is float, Bf16 or Fp16. Bound by memory, one read of n elements (on GPUs with slow
+// fp64, by the conversions to it).
 #pragma once
 
 #include <cstddef>
@@ -19,6 +19,9 @@ void sum_of_squares(const DeviceContext& device, const T* x, std::size_t n, doub
 // 1e-6)). All on the device.
 void clip_factor(const DeviceContext& device, const double* sums, std::size_t count, double max_norm,
                  double* norm, float* factor);
+
+// x *= factor; if an element of the result is infinite or not a number, *found becomes 1.
+void unscale(const DeviceContext& device, float* x, std::size_t n, float factor, float* found);
 
 // If an element is infinite or not a number, *flag becomes `module`, unless it is already set (not -1).
 template <class T>

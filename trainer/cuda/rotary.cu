@@ -80,9 +80,13 @@ void rotate(const DeviceContext& device, const T* x, const Table* table, T* y, c
 
 template void rotary_table(const DeviceContext&, float*, int, int, double);
 template void rotary_table(const DeviceContext&, Bf16*, int, int, double);
+template void rotary_table(const DeviceContext&, Fp16*, int, int, double);
 template void rotate(const DeviceContext&, const float*, const float*, float*, const RotaryShape&, bool);
 template void rotate(const DeviceContext&, const float*, const Bf16*, float*, const RotaryShape&, bool);
+template void rotate(const DeviceContext&, const float*, const Fp16*, float*, const RotaryShape&, bool);
 template void rotate(const DeviceContext&, const Bf16*, const float*, Bf16*, const RotaryShape&, bool);
+template void rotate(const DeviceContext&, const Fp16*, const float*, Fp16*, const RotaryShape&, bool);
 template void rotate(const DeviceContext&, const Bf16*, const Bf16*, Bf16*, const RotaryShape&, bool);
+template void rotate(const DeviceContext&, const Fp16*, const Fp16*, Fp16*, const RotaryShape&, bool);
 
 }  // namespace shardscope::trainer::cuda

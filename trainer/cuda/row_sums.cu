@@ -91,7 +91,9 @@ void launch_repeat_row(const T* row, T* x, std::int64_t rows, std::int64_t colum
 
 template void launch_row_sums(const float*, float*, std::int64_t, std::int64_t, cudaStream_t);
 template void launch_row_sums(const Bf16*, Bf16*, std::int64_t, std::int64_t, cudaStream_t);
+template void launch_row_sums(const Fp16*, Fp16*, std::int64_t, std::int64_t, cudaStream_t);
 template void launch_repeat_row(const float*, float*, std::int64_t, std::int64_t, cudaStream_t);
 template void launch_repeat_row(const Bf16*, Bf16*, std::int64_t, std::int64_t, cudaStream_t);
+template void launch_repeat_row(const Fp16*, Fp16*, std::int64_t, std::int64_t, cudaStream_t);
 
 }  // namespace shardscope::trainer::cuda

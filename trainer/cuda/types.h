@@ -1,6 +1,6 @@
-// Element types on the device, and packs of them that move as one load or store of 16 bytes. Bf16 has the
-// layout and the rounding of trainer/kernels/bf16.h (nearest, ties to even; a NaN stays a NaN, though its
-// bits may differ): their buffers are interchangeable. Arithmetic is fp32.
+// Element types on the device, and packs of them that move as one load or store of 16 bytes. Bf16 and
+// Fp16 have the layout and the rounding of those in trainer/kernels (nearest, ties to even; a NaN stays a
+// NaN, though its bits may differ): their buffers are interchangeable. Arithmetic is fp32.
 #pragma once
 
 #include <cstddef>
@@ -8,12 +8,24 @@
 #include <cstring>
 
 #include "trainer/cuda/runtime.h"
+#include "trainer/plan/dtype.h"
 
 namespace shardscope::trainer::cuda {
 
 struct Bf16 {
     std::uint16_t bits;  // no initializer: arrays of it are scratch memory
 };
+struct Fp16 {
+    std::uint16_t bits;
+};
+
+// Calls use(T{}) with the type of a dtype.
+template <class Use>
+void with_type(plan::DType dtype, const Use& use) {
+    if (dtype == plan::DType::bf16) return use(Bf16{});
+    if (dtype == plan::DType::fp16) return use(Fp16{});
+    use(float{});
+}
 
 __host__ __device__ inline std::uint32_t bits_of(float x) {
 #ifdef __CUDA_ARCH__
@@ -55,6 +67,34 @@ __host__ __device__ inline Bf16 to_bf16(float x) {
 #endif
 }
 
+__host__ __device__ inline float to_float(Fp16 x) {
+#ifdef __CUDA_ARCH__
+    float wide;
+    asm("cvt.f32.f16 %0, %1;" : "=f"(wide) : "h"(x.bits));
+    return wide;
+#else
+    const std::uint32_t placed = (x.bits & 0x7fffu) << 13, sign = (x.bits & 0x8000u) << 16;
+    const std::uint32_t normal = placed + (112u << 23);  // the exponent's bias is 127, not 15
+    if (placed < 0x00800000u) return from_bits(bits_of(from_bits(normal + 0x00800000u) - 0x1p-14f) | sign);
+    return from_bits((placed >= 0x0f800000u ? normal + (112u << 23) : normal) | sign);
+#endif
+}
+
+__host__ __device__ inline Fp16 to_fp16(float x) {
+    std::uint16_t half;
+#ifdef __CUDA_ARCH__
+    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(half) : "f"(x));
+#else
+    const std::uint32_t bits = bits_of(x), size = bits & 0x7fffffffu;
+    std::uint32_t chosen = (size + 0x0fffu + ((size >> 13) & 1u) - (112u << 23)) >> 13;
+    if (size < 0x38800000u) chosen = bits_of(from_bits(size) + 0.5f) - 0x3f000000u;  // a subnormal
+    if (size >= 0x477ff000u) chosen = 0x7c00u;
+    if (size > 0x7f800000u) chosen = ((size >> 13) & 0x03ffu) | 0x7e00u;
+    half = static_cast<std::uint16_t>(chosen | ((bits >> 16) & 0x8000u));
+#endif
+    return {half};
+}
+
 // A float as T.
 template <class T>
 __host__ __device__ T rounded(float x);
@@ -65,6 +105,10 @@ __host__ __device__ inline float rounded<float>(float x) {
 template <>
 __host__ __device__ inline Bf16 rounded<Bf16>(float x) {
     return to_bf16(x);
+}
+template <>
+__host__ __device__ inline Fp16 rounded<Fp16>(float x) {
+    return to_fp16(x);
 }
 
 // kCount elements side by side, aligned for the widest load that fits.

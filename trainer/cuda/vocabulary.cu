@@ -94,6 +94,7 @@ void zero_rows(const DeviceContext& device, T* y, const std::int32_t* local, int
 }
 template void zero_rows(const DeviceContext&, float*, const std::int32_t*, int, int, int);
 template void zero_rows(const DeviceContext&, Bf16*, const std::int32_t*, int, int, int);
+template void zero_rows(const DeviceContext&, Fp16*, const std::int32_t*, int, int, int);
 
 void largest_logit(const DeviceContext& device, const float* logits, float* largest, int rows, int classes,
                    int valid) {

@@ -27,6 +27,8 @@ struct KernelContext {
     std::int64_t step = 0;                    // 0 the first
     std::int64_t micro_step = 0;              // step * micro-batches of a step + micro-batch
     double lr = 0;                            // of the step
+    std::int64_t updates = 0;                 // of the parameters before this step, without skipped ones
+    double loss_scale = 1;                    // the factor of the loss whose gradient is computed
     std::span<const plan::Segment> segments;  // of the Op, from its Plan
 };
 

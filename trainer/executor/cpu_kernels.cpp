@@ -5,17 +5,16 @@
 #include <numeric>
 #include <span>
 #include <stdexcept>
-#include <type_traits>
 
 #include "trainer/executor/cpu_segments.h"
 #include "trainer/kernels/activation.h"
 #include "trainer/kernels/attention.h"
 #include "trainer/kernels/attention_fused.h"
 #include "trainer/kernels/batch_norm.h"
-#include "trainer/kernels/bf16.h"
 #include "trainer/kernels/context_attention.h"
 #include "trainer/kernels/convolution.h"
 #include "trainer/kernels/dropout.h"
+#include "trainer/kernels/elements.h"
 #include "trainer/kernels/elementwise.h"
 #include "trainer/kernels/embedding.h"
 #include "trainer/kernels/experts.h"
@@ -35,7 +34,25 @@ namespace shardscope::trainer::executor {
 namespace {
 
 namespace k = kernels;
-using k::Bf16;
+
+// Calls use(T{}) with the C++ type of a dtype.
+template <class Use>
+auto with_type(plan::DType dtype, const Use& use) {
+    if (dtype == plan::DType::bf16) return use(k::Bf16{});
+    if (dtype == plan::DType::fp16) return use(k::Fp16{});
+    return use(float{});
+}
+
+// The same for an input whose type is T, fp32 or, where T is fp32, any.
+template <class T, class Use>
+void with_input_type(plan::DType dtype, const Use& use) {
+    if constexpr (k::Narrow<T>) {
+        if (dtype == plan::DType::fp32) return use(float{});
+        return use(T{});
+    } else {
+        with_type(dtype, use);
+    }
+}
 
 [[noreturn]] void unknown_kernel() {
     throw std::logic_error("a Plan names a kernel that the cpu executor does not have");
@@ -64,11 +81,7 @@ void rotate(const Operands& o) {
             k::rotary_backward(o.as<const T>(1), table, o.as<T>(0), o.d(0), o.d(1), o.d(2), o.d(3), o.d(4));
         }
     };
-    if (input_type(o.own, 5) == plan::DType::bf16) {
-        turn(o.as<const Bf16>(2));
-    } else {
-        turn(o.as<const float>(2));
-    }
+    with_input_type<T>(input_type(o.own, 5), [&]<class Table>(Table) { turn(o.as<const Table>(2)); });
 }
 
 // The matmul, rounded, then the activation of the result: the same bits as the two kernels one after the
@@ -133,10 +146,18 @@ k::KvParts kv_parts(const Operands& o, const device::KernelContext& context) {
 template <class T>
 void copy_columns(const Operands& o) {
     const auto copy = [&](const auto* x) { k::copy_columns(x, o.as<T>(0), o.d(0), o.d(1), o.d(2), o.d(3)); };
-    if constexpr (std::is_same_v<T, Bf16>) {
-        if (input_type(o.own, 4) == plan::DType::bf16) return copy(o.as<const Bf16>(1));
+    if (input_type(o.own, 4) == plan::DType::fp32) return copy(o.as<const float>(1));
+    copy(o.as<const T>(1));
+}
+
+// Conversions between fp32 and a narrow type; false: the operation is not one.
+template <class T>
+bool run_cast(const Operands& o) {
+    if constexpr (k::Narrow<T>) {
+        if (o.own.kernel == plan::Kernel::cast_from_fp32) return k::cast(o.f(1), o.as<T>(0), o.n()), true;
+        if (o.own.kernel == plan::Kernel::cast_to_fp32) return k::cast(o.as<const T>(1), o.f(0), o.n()), true;
     }
-    copy(o.as<const float>(1));
+    return false;
 }
 
 // Kernels whose element type is KernelOp::dtype.
@@ -175,8 +196,8 @@ void run_typed(const Operands& o, const device::KernelContext& context) {
         case plan::Kernel::add:
             return k::add(in(1), in(2), t(0), n);
         case plan::Kernel::accumulate:
-            return input_type(o.own, 1) == plan::DType::bf16 ? k::accumulate(o.as<const Bf16>(1), t(0), n)
-                                                             : k::accumulate(o.as<const float>(1), t(0), n);
+            return with_input_type<T>(input_type(o.own, 1),
+                                      [&]<class X>(X) { k::accumulate(o.as<const X>(1), t(0), n); });
         case plan::Kernel::scale:
             return k::scale(t(0), static_cast<float>(o.own.scalars[0]), n);
         case plan::Kernel::scale_by:
@@ -240,7 +261,7 @@ void run_typed(const Operands& o, const device::KernelContext& context) {
         case plan::Kernel::grouped_linear_backward_weight:
             return k::grouped_linear_backward_weight(in(1), in(2), t(0), counts_at(o, 3), d(1), d(2), d(3));
         default:
-            unknown_kernel();
+            if (!run_cast<T>(o)) unknown_kernel();
     }
 }
 
@@ -306,6 +327,7 @@ bool run_on_images(const Operands& o) {
 // Kernels whose element types are fixed; false: the operation is not one of them.
 bool run_untyped(const Operands& o, const device::KernelContext& context) {
     const std::size_t n = o.n();
+    const auto loss_scale = static_cast<float>(context.loss_scale);
     switch (o.own.kernel) {
         case plan::Kernel::none:
             return true;
@@ -313,21 +335,17 @@ bool run_untyped(const Operands& o, const device::KernelContext& context) {
         case plan::Kernel::init_uniform:
         case plan::Kernel::init_constant:
             return initialize(o.op, o.data, context), true;
-        case plan::Kernel::cast_to_bf16:
-            return k::cast(o.as<const float>(1), o.as<Bf16>(0), n), true;
-        case plan::Kernel::cast_to_fp32:
-            return k::cast(o.as<const Bf16>(1), o.f(0), n), true;
         case plan::Kernel::mse_forward:
             return k::mse_forward(o.f(1), o.f(2), o.f64(0), n), true;
         case plan::Kernel::mse_backward:
-            return k::mse_backward(o.f(1), o.f(2), o.f(0), n), true;
+            return k::mse_backward(o.f(1), o.f(2), o.f(0), n, loss_scale), true;
         case plan::Kernel::cross_entropy_forward:
             return k::cross_entropy_forward(o.f(2), o.tokens(3), o.f(1), o.f64(0), o.d(0), o.d(1), o.d(2),
                                             o.own.scalars[0]),
                    true;
         case plan::Kernel::cross_entropy_backward:
             return k::cross_entropy_backward(o.f(1), o.tokens(2), o.f(0), o.d(0), o.d(1), o.d(2),
-                                             o.own.scalars[0]),
+                                             o.own.scalars[0], loss_scale),
                    true;
         case plan::Kernel::top_one:
             *o.f64(0) = k::top_one(o.f(1), o.tokens(2), o.d(0), o.d(1));
@@ -350,8 +368,8 @@ bool run_untyped(const Operands& o, const device::KernelContext& context) {
                    true;
         case plan::Kernel::choose_experts_backward:
             return k::choose_experts_backward(o.f(1), o.tokens(2), o.f(3), o.f(4),
-                                              static_cast<float>(o.own.scalars[0]), o.f(0), o.d(0), o.d(1),
-                                              o.d(2)),
+                                              static_cast<float>(o.own.scalars[0]) * loss_scale, o.f(0),
+                                              o.d(0), o.d(1), o.d(2)),
                    true;
         case plan::Kernel::route:
             return k::route(o.tokens(3), o.as<std::int32_t>(0), o.as<std::int32_t>(1), o.f(2), n, o.d(1),
@@ -371,6 +389,10 @@ bool run_untyped(const Operands& o, const device::KernelContext& context) {
             return chunk_cat(o.op, o.data, context, true), true;
         case plan::Kernel::chunk_split:
             return chunk_cat(o.op, o.data, context, false), true;
+        case plan::Kernel::unscale:
+            k::scale(o.f(0), static_cast<float>(1 / context.loss_scale), n);
+            if (!k::all_finite(o.f(0), n)) *o.f(1) = 1;
+            return true;
         case plan::Kernel::segment_squares:
             return segment_squares(o.op, o.data, context), true;
         case plan::Kernel::clip_factor:
@@ -398,12 +420,11 @@ bool output_is_finite(const plan::Op& op, const std::byte* output) {
     const bool one_double =
         kernel == plan::Kernel::mse_forward || kernel == plan::Kernel::cross_entropy_forward;
     if (one_double) return std::isfinite(*reinterpret_cast<const double*>(output));
-    const bool narrow = kernel == plan::Kernel::cast_to_bf16 ||
-                        (kernel != plan::Kernel::cast_to_fp32 && op.kernel().dtype == plan::DType::bf16);
-    const auto elements =
-        static_cast<std::size_t>(op.args[0].bytes) / (narrow ? sizeof(Bf16) : sizeof(float));
-    return narrow ? k::all_finite(reinterpret_cast<const Bf16*>(output), elements)
-                  : k::all_finite(reinterpret_cast<const float*>(output), elements);
+    const plan::DType dtype = kernel == plan::Kernel::cast_to_fp32 ? plan::DType::fp32 : op.kernel().dtype;
+    return with_type(dtype, [&]<class T>(T) {
+        return k::all_finite(reinterpret_cast<const T*>(output),
+                             static_cast<std::size_t>(op.args[0].bytes) / sizeof(T));
+    });
 }
 
 }  // namespace
@@ -413,11 +434,7 @@ void run_kernel(const plan::Op& op, const std::vector<std::byte*>& data,
     const plan::KernelOp& own = op.kernel();
     const Operands operands{op, own, data, data.size() - (own.checks_output ? 1 : 0)};
     if (!run_untyped(operands, context)) {
-        if (own.dtype == plan::DType::bf16) {
-            run_typed<Bf16>(operands, context);
-        } else {
-            run_typed<float>(operands, context);
-        }
+        with_type(own.dtype, [&]<class T>(T) { run_typed<T>(operands, context); });
     }
     if (own.checks_output && !output_is_finite(op, data[0])) {
         std::int32_t none_yet = -1;  // another stream may report at the same time

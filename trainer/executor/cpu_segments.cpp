@@ -4,7 +4,7 @@
 #include <cstring>
 #include <stdexcept>
 
-#include "trainer/kernels/bf16.h"
+#include "trainer/kernels/elements.h"
 #include "trainer/kernels/elementwise.h"
 #include "trainer/kernels/optimizer.h"
 #include "trainer/kernels/random.h"
@@ -28,7 +28,7 @@ class Stepper {
   public:
     Stepper(const plan::KernelOp& op, const std::vector<std::byte*>& data,
             const device::KernelContext& context)
-        : op_(op), data_(data), step_(context.step + 1), lr_(context.lr) {}
+        : op_(op), data_(data), step_(context.updates + 1), lr_(context.lr) {}
 
     void run(const plan::Segment& segment, std::size_t index, std::size_t at, std::size_t n) const {
         namespace k = kernels;
@@ -163,15 +163,20 @@ namespace {
 // Converts elements from one float type to the other, or copies bytes as they are.
 void copy_as(plan::DType to_type, std::byte* to, plan::DType from_type, const std::byte* from,
              std::int64_t elements) {
-    using kernels::Bf16;
     const auto n = static_cast<std::size_t>(elements);
     if (to_type == from_type) {
         std::memcpy(to, from, n * static_cast<std::size_t>(size_of(to_type)));
-    } else if (to_type == plan::DType::fp32) {
-        kernels::cast(reinterpret_cast<const Bf16*>(from), reinterpret_cast<float*>(to), n);
-    } else {
-        kernels::cast(reinterpret_cast<const float*>(from), reinterpret_cast<Bf16*>(to), n);
+        return;
     }
+    const auto convert = [&]<class Narrow>(Narrow) {
+        if (to_type == plan::DType::fp32) {
+            kernels::cast(reinterpret_cast<const Narrow*>(from), reinterpret_cast<float*>(to), n);
+        } else {
+            kernels::cast(reinterpret_cast<const float*>(from), reinterpret_cast<Narrow*>(to), n);
+        }
+    };
+    if (to_type == plan::DType::fp16 || from_type == plan::DType::fp16) return convert(kernels::Fp16{});
+    convert(kernels::Bf16{});
 }
 
 }  // namespace

@@ -10,7 +10,7 @@
 #include <fmt/core.h>
 
 #include "trainer/collective/pieces.h"
-#include "trainer/kernels/bf16.h"
+#include "trainer/kernels/elements.h"
 #include "trainer/kernels/elementwise.h"
 #include "trainer/kernels/streaming.h"
 
@@ -132,6 +132,8 @@ void carry_out(const Calls& calls, std::size_t place, std::size_t cache_bytes) {
                     return reduce<float>(calls, place, cache_bytes);
                 case plan::DType::bf16:
                     return reduce<kernels::Bf16>(calls, place, cache_bytes);
+                case plan::DType::fp16:
+                    return reduce<kernels::Fp16>(calls, place, cache_bytes);
                 case plan::DType::fp64:
                     return reduce<double>(calls, place, cache_bytes);
                 case plan::DType::int32:

@@ -109,6 +109,10 @@ void Nvtx::pop() const {
     nvtxRangePop();
 }
 
+void Nvtx::mark(const std::string& text) const {
+    nvtxMarkA(text.c_str());
+}
+
 void Nvtx::push_collective(traces::schema::Operation operation, const NcclPayload& payload) const {
     nvtxEventAttributes_t event = named(collectives_[static_cast<std::size_t>(operation)]);
     const nvtxPayloadData_t data = {payload.schema, payload.size, &payload.value};

@@ -33,6 +33,7 @@ class Nvtx {
     void push(Name name) const;
     void push(const std::string& text) const;
     void pop() const;
+    void mark(const std::string& text) const;  // an instant
     // Pushes a range in NCCL's domain, with the payload of NCCL's own ranges.
     void push_collective(traces::schema::Operation operation, const NcclPayload& payload) const;
     void pop_collective() const;

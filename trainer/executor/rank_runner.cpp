@@ -11,6 +11,7 @@
 #include "trainer/executor/cpu_kernels.h"
 #include "trainer/job/job.h"
 #include "trainer/job/learning_rate.h"
+#include "trainer/plan/kernel_table.h"
 
 namespace shardscope::trainer::executor {
 
@@ -68,12 +69,15 @@ RankRunner::RankRunner(int rank, Shared& shared, plan::BufferId product_workspac
       streams_(streams),
       context_(context_of(shared, rank)),
       expert_context_(expert_context_of(shared, rank)),
-      trace_(rank, shared.device, shared.instruments, shared.nvtx) {}
+      trace_(rank, shared.device, shared.instruments, shared.nvtx) {
+    if (shared.job.precision.scales_loss()) scaler_.emplace(shared.job.precision);
+}
 
 void RankRunner::run(const plan::Plan& plan, std::int64_t step) {
     const job::Job& job = shared_.job;
     step_ = step;
     lr_ = learning_rate(job.optimizer, batch_factor(job), job.run.steps, step);
+    overflowed_ = false;
     trace_.begin(plan);
     begin_plan(plan);
     for (const plan::Op& op : plan.ops) carry_out(op);
@@ -162,6 +166,13 @@ void RankRunner::host_call(const plan::Op& op) {
             calls_.read_validation_loss(values);
             break;
         }
+        case plan::HostCall::read_overflow: {
+            overflowed_ = *reinterpret_cast<const float*>(data(0)) != 0;
+            const LossScaleStep step = scaler_->update(step_, overflowed_);
+            if (overflowed_) trace_.mark(overflow_line(rank_, step));
+            if (calls_.scaled_loss) calls_.scaled_loss(step);
+            break;
+        }
         case plan::HostCall::read_logits:
             calls_.read_logits({reinterpret_cast<const float*>(data(0)),
                                 static_cast<std::size_t>(op.args[0].bytes) / sizeof(float)});
@@ -180,6 +191,7 @@ void RankRunner::host_wait(const plan::Op& op, device::StreamEvent event) {
 
 // The Plan has already waited for the inputs.
 void RankRunner::host_work(const plan::Op& op) {
+    if (is_skipped(op)) return;
     shared_.delays.maybe_sleep();
     prepare(op);
     trace_.push_range(op);
@@ -188,6 +200,11 @@ void RankRunner::host_work(const plan::Op& op) {
 }
 
 // --- what it enqueues ------------------------------------------------------------------------------------
+
+bool RankRunner::is_skipped(const plan::Op& op) const {
+    return overflowed_ && op.kind == plan::OpKind::kernel &&
+           plan::kernel_info(op.kernel().kernel).kernel_class == plan::KernelClass::optimizer;
+}
 
 void RankRunner::prepare(const plan::Op& op) {
     launch_.op = &op;
@@ -200,6 +217,11 @@ void RankRunner::prepare(const plan::Op& op) {
     context.step = step_;
     context.micro_step = step_ * shared_.job.train.accumulation + op.micro;
     context.lr = lr_;
+    context.updates = step_;
+    if (scaler_) {
+        context.updates -= scaler_->state().skipped;
+        context.loss_scale = scaler_->state().scale;
+    }
     if (is_kernel && op.kernel().segments >= 0)
         context.segments = plan().segments[static_cast<std::size_t>(op.kernel().segments)];
 }

@@ -7,11 +7,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "trainer/collective/delays.h"
+#include "trainer/executor/loss_scaler.h"
 #include "trainer/executor/plan_walk.h"
 #include "trainer/executor/rank_trace.h"
 #include "trainer/plan/host_view.h"
@@ -42,6 +44,7 @@ struct HostCalls {
     std::function<void(std::int64_t step, std::span<const double> losses, std::int32_t module)> read_loss;
     // `values`: the loss and, if the model classifies, the accuracy.
     std::function<void(std::span<const double> values)> read_validation_loss;
+    std::function<void(const LossScaleStep&)> scaled_loss;  // in fp16, in each step before its update
     std::function<void(std::span<const float> logits)> read_logits;
 };
 
@@ -57,6 +60,8 @@ class RankRunner : public PlanWalk<RankRunner> {
     void drain();  // waits for the rank's streams
 
     const RankTrace& trace() const { return trace_; }
+    // The loss scale of the next step; null if the job does not scale the loss.
+    LossScaler* loss_scaler() { return scaler_ ? &*scaler_ : nullptr; }
 
     // The contents of a view in any space, between Plans and after drain(); empty while it is not allocated.
     plan::HostView contents(const plan::Arg& arg);
@@ -73,7 +78,9 @@ class RankRunner : public PlanWalk<RankRunner> {
     void host_call(const plan::Op& op);
     void host_wait(const plan::Op& op, device::StreamEvent event);
     void host_work(const plan::Op& op);
-    void launch(const plan::Op& op) { enqueue(op); }
+    void launch(const plan::Op& op) {
+        if (!is_skipped(op)) enqueue(op);
+    }
     device::StreamEvent start(const plan::Op& op, const device::Waits& waits);
     device::StreamEvent start(const plan::Op& op, const device::Waits& waits,
                               plan::CommunicatorId communicator, std::int64_t sequence);
@@ -91,6 +98,8 @@ class RankRunner : public PlanWalk<RankRunner> {
     }
     void explain(const plan::Op& op, bool by_limit, MemoryShortage& shortage) const;
 
+    // Of a step whose gradients overflowed: what would change the parameters or the optimizer's state.
+    bool is_skipped(const plan::Op& op) const;
     void prepare(const plan::Op& op);
     std::byte* address(const plan::Arg& arg) const;
     std::vector<std::int64_t> elements_by_member(const plan::Arg& counts, std::size_t members,
@@ -109,6 +118,8 @@ class RankRunner : public PlanWalk<RankRunner> {
     device::Launch launch_;  // the latest launch
     std::int64_t step_ = 0;
     double lr_ = 0;
+    std::optional<LossScaler> scaler_;
+    bool overflowed_ = false;  // in this step
 };
 
 }  // namespace shardscope::trainer::executor

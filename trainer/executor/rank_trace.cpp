@@ -43,6 +43,11 @@ void RankTrace::pop_range() const {
     if (log_) log_->pop();
 }
 
+void RankTrace::mark(const std::string& name) const {
+    if (log_) log_->mark(instruments_->recorder().name(name));
+    if (nvtx_) nvtx_->mark(name);
+}
+
 void RankTrace::step(std::int64_t number, profiler::Ticks since) const {
     if (log_) log_->step(rank_, number, since, now());
 }

@@ -50,6 +50,7 @@ class RankTrace {
     void push_range(const plan::Op& op) const;
     void push_range(const std::string& name) const;  // a range that spans several Plans
     void pop_range() const;
+    void mark(const std::string& name) const;  // an instant
     void step(std::int64_t number, profiler::Ticks since) const;
     // The call that the host makes for an operation, until the end of what is returned.
     RuntimeCall runtime_call(const plan::Op& op, std::int64_t correlation = 0) const {

@@ -78,6 +78,8 @@ struct RunOptions {
     const data::Dataset* validation = nullptr;  // the held-out data; null: no validation
     std::function<void(const StepReport&)> on_step;
     std::function<void(const ValidationReport&)> on_validation;
+    // Called on the thread of rank 0, in the order of steps, with overflow_line() of a skipped step.
+    std::function<void(const std::string&)> on_overflow;
     // Called once on the caller's thread, before the first step, with one sentence on what the trace cannot
     // contain.
     std::function<void(const std::string&)> on_warning;

@@ -85,6 +85,7 @@ class Training {
     void save(int rank, std::int64_t steps_done, RankRunner& runner);
     HostCalls calls_of(int rank);
     void on_loss(const BoardLoss& loss);
+    void on_loss_scale(const LossScaleStep& step);
     void on_validation(const BoardLoss& loss);
     void mark_divergence(const MetricPlace& place);
     void judge_losses();
@@ -343,7 +344,20 @@ HostCalls Training::calls_of(int rank) {
         state.validation_losses.push_back(values[0]);
         if (values.size() > 1) state.accuracies.push_back(values[1]);
     };
+    if (rank == 0) calls.scaled_loss = [this](const LossScaleStep& step) { on_loss_scale(step); };
     return calls;
+}
+
+// Of a step whose loss is not known yet.
+void Training::on_loss_scale(const LossScaleStep& step) {
+    if (options_.recorder) {
+        options_.recorder->describe_with([step, place = place_of(step.step)](traces::store::EventSink& sink) {
+            add_metric(sink, place, "loss_scale", step.before.scale);
+            add_metric(sink, place, "skipped_steps", static_cast<double>(step.after.skipped));
+        });
+    }
+    if (step.skipped && options_.on_overflow)
+        options_.on_overflow(fmt::format("step {}: {}", step.step, overflow_line(0, step)));
 }
 
 void Training::on_loss(const BoardLoss& loss) {

@@ -2,6 +2,9 @@
 #include "trainer/job/checks.h"
 
 #include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
 #include <utility>
 
 #include <fmt/core.h>
@@ -309,14 +312,57 @@ void Checks::precision() {
         refuse("precision.tf32", "run.device",
                "TF32 exists only on a GPU; set run.device to \"cuda\" or omit the key");
     }
+    loss_scale();
     if (job_.parallel.mode == ParallelMode::fsdp) return;
     for (const auto& [key, value] :
          {std::pair{"precision.param", precision.param}, std::pair{"precision.reduce", precision.reduce}}) {
         if (value == Precision::fp32) continue;
         refuse(key, "parallel.mode",
-               "\"bf16\" needs the fp32 shards of FSDP; set parallel.mode to \"fsdp\", or the key to "
-               "\"fp32\"");
+               fmt::format("\"{}\" needs the fp32 shards of FSDP; set parallel.mode to \"fsdp\", or the key "
+                           "to \"fp32\"",
+                           value == Precision::bf16 ? "bf16" : "fp16"));
     }
+}
+
+void Checks::loss_scale() {
+    PrecisionSection& precision = job_.precision;
+    const auto uses = [&](Precision type) {
+        return precision.param == type || precision.reduce == type || precision.buffer == type;
+    };
+    if (uses(Precision::bf16) && uses(Precision::fp16)) {
+        refuse(
+            "precision.param", "precision.reduce",
+            "bf16 and fp16 are not mixed in a job; give precision.param, reduce and buffer the same one, or "
+            "\"fp32\"");
+    }
+    const bool deepspeed = precision.scale_rule == ScaleRule::deepspeed;
+    const std::int64_t interval = deepspeed ? 1000 : 2000;
+    if (!given("precision.growth_interval")) precision.growth_interval = interval;
+    const PrecisionSection defaults;
+    const std::array<std::pair<const char*, bool>, 6> set = {
+        {{"precision.loss_scale", precision.loss_scale != defaults.loss_scale},
+         {"precision.scale_rule", deepspeed},
+         {"precision.initial_scale", precision.initial_scale != defaults.initial_scale},
+         {"precision.growth_interval", precision.growth_interval != interval},
+         {"precision.hysteresis", precision.hysteresis != defaults.hysteresis},
+         {"precision.min_scale", precision.min_scale != defaults.min_scale}}};
+    for (std::size_t i = 0; i < set.size(); ++i) {
+        const auto& [key, wanted] = set[i];
+        if (!wanted) continue;
+        if (!precision.scales_loss()) {
+            refuse(key, key,
+                   "only gradients in fp16 are scaled; set precision.param to \"fp16\", or omit the key");
+        }
+        if (i > 0 && precision.loss_scale > 0)
+            refuse(key, key, "precision.loss_scale is constant; set it to 0 (dynamic), or omit the key");
+        if (i > 3 && !deepspeed) {
+            refuse(key, key,
+                   "the rule of torch has none; set precision.scale_rule to \"deepspeed\", or omit the key");
+        }
+    }
+    if (deepspeed && precision.initial_scale < precision.min_scale)
+        refuse("precision.min_scale", "precision.initial_scale",
+               "it is above precision.initial_scale; lower it");
 }
 
 void Checks::optimizer() {

@@ -63,6 +63,7 @@ class Checks {
     void context() const;
     void strategy();
     void precision();
+    void loss_scale();
     void optimizer();
     void rest() const;
 

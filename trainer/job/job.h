@@ -58,7 +58,9 @@ constexpr bool needs_norms(OptimizerType type) {
 }
 // automatic: as the strategy says, and the root stays, as reshard_after_forward=None.
 enum class Reshard : std::uint8_t { automatic, yes, no };
-enum class Precision : std::uint8_t { fp32, bf16 };
+enum class Precision : std::uint8_t { fp32, bf16, fp16 };
+// How the loss scale changes: torch.amp.GradScaler, or DeepSpeed's DynamicLossScaler.
+enum class ScaleRule : std::uint8_t { torch, deepspeed };
 enum class LrScaling : std::uint8_t { none, linear, sqrt };
 enum class Warmup : std::uint8_t { gradual, constant };
 enum class LrSchedule : std::uint8_t { constant, step, cosine, polynomial };
@@ -251,6 +253,14 @@ struct TrainSection {
 struct PrecisionSection {
     Precision param = Precision::fp32, reduce = Precision::fp32, buffer = Precision::fp32;
     bool tf32 = false;  // fp32 matmuls on a GPU round their operands to 10 bits of fraction
+    // fp16: the gradients are those of the loss times a scale, so that small ones do not become 0.
+    double loss_scale = 0;  // 0: dynamic
+    ScaleRule scale_rule = ScaleRule::torch;
+    double initial_scale = 65536;
+    std::int64_t growth_interval = 2000;  // steps without overflow; 1000 for deepspeed unless it is given
+    int hysteresis = 2;                   // deepspeed: overflows until the scale is lowered
+    double min_scale = 1;                 // deepspeed
+    bool scales_loss() const { return param == Precision::fp16 || reduce == Precision::fp16; }
 };
 
 struct MemorySection {

@@ -408,16 +408,31 @@ std::vector<Key> make_keys() {
                      "a run has diverged if its loss is at the end above this many times that of its first "
                      "step; 0: only if it is not finite"),
 
-        precision.choice("param", &PrecisionSection::param, {"fp32", "bf16"},
+        precision.choice("param", &PrecisionSection::param, {"fp32", "bf16", "fp16"},
                          "of gathered parameters and activations; shards stay fp32"),
-        precision.choice("reduce", &PrecisionSection::reduce, {"fp32", "bf16"},
+        precision.choice("reduce", &PrecisionSection::reduce, {"fp32", "bf16", "fp16"},
                          "of gradients while they are reduced; follows precision.param unless it is given"),
         precision.choice(
-            "buffer", &PrecisionSection::buffer, {"fp32", "bf16"},
+            "buffer", &PrecisionSection::buffer, {"fp32", "bf16", "fp16"},
             "of tables that are not parameters (llama: rotary); follows precision.param unless it is given"),
         precision.boolean(
             "tf32", &PrecisionSection::tf32,
             "on a GPU: matmuls of fp32 in TF32, which rounds their operands to 10 bits of fraction"),
+        precision.number("loss_scale", &PrecisionSection::loss_scale, 0, 1e38,
+                         "fp16: factor of the loss whose gradients are computed; 0: dynamic (scale_rule)"),
+        precision.choice(
+            "scale_rule", &PrecisionSection::scale_rule, {"torch", "deepspeed"},
+            "dynamic loss scale: torch halves it at an overflow and doubles it after growth_interval steps "
+            "without one; deepspeed has hysteresis and a minimum, too"),
+        precision.number("initial_scale", &PrecisionSection::initial_scale, 1e-30, 1e38,
+                         "dynamic loss scale of the first step"),
+        precision.integer(
+            "growth_interval", &PrecisionSection::growth_interval, 1, 1e9,
+            "steps without overflow after which the scale doubles; deepspeed: 1000 unless given"),
+        precision.integer("hysteresis", &PrecisionSection::hysteresis, 1, 1000,
+                          "deepspeed: overflows until the scale is halved; the next ones halve it at once"),
+        precision.number("min_scale", &PrecisionSection::min_scale, 1e-30, 1e38,
+                         "deepspeed: smallest loss scale; an overflow at it ends the run"),
 
         memory.parsed("activation_checkpointing", &MemorySection::activation_checkpointing, parse_modules,
                       "modules whose activations are recomputed: none, module:NAME[,NAME], path: or every:"),

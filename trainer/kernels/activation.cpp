@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "trainer/kernels/activation_formulas.h"
-#include "trainer/kernels/bf16.h"
+#include "trainer/kernels/elements.h"
 #include "trainer/kernels/vectorize.h"
 
 namespace shardscope::trainer::kernels {
@@ -29,7 +29,9 @@ using GatedSilu = Silu<Cpu>;
     }                                                                                                 \
     template void name##_forward(const float*, float*, std::size_t);                                  \
     template void name##_forward(const Bf16*, Bf16*, std::size_t);                                    \
+    template void name##_forward(const Fp16*, Fp16*, std::size_t);                                    \
     template void name##_backward(const float*, const float*, float*, std::size_t);                   \
+    template void name##_backward(const Fp16*, const Fp16*, Fp16*, std::size_t);                      \
     template void name##_backward(const Bf16*, const Bf16*, Bf16*, std::size_t);
 // NOLINTEND(bugprone-macro-parentheses)
 #include "trainer/kernels/activations.def"
@@ -78,5 +80,6 @@ SHARDSCOPE_VECTOR_CLONES void silu_mul_backward(const T* dy, const T* gate, cons
 // NOLINTEND(bugprone-macro-parentheses)
 SHARDSCOPE_INSTANTIATE(float)
 SHARDSCOPE_INSTANTIATE(Bf16)
+SHARDSCOPE_INSTANTIATE(Fp16)
 
 }  // namespace shardscope::trainer::kernels

@@ -1,5 +1,6 @@
-// The activations of activations.def and gated SiLU, forward and backward, element by element. T is float or
-// Bf16 (arithmetic in fp32); n elements; y may be an input and dx may be dy; no other overlap. Thread safe.
+// The activations of activations.def and gated SiLU, forward and backward, element by element. T is float,
+// Bf16 or Fp16 (arithmetic in fp32); n elements; y may be an input and dx may be dy; no other overlap. Thread
+// safe.
 #pragma once
 
 #include <cstddef>

@@ -7,8 +7,8 @@
 #include <cstring>
 
 #include "trainer/kernels/attention_heads.h"
-#include "trainer/kernels/bf16.h"
 #include "trainer/kernels/blas.h"
+#include "trainer/kernels/elements.h"
 #include "trainer/kernels/vectorize.h"
 #include "trainer/kernels/workspace.h"
 
@@ -108,32 +108,33 @@ void forward_head(const float* qkv, float* out, float* probabilities, const Atte
     }
 }
 
-void forward_head(const Bf16* qkv, Bf16* out, Bf16* probabilities, const AttentionShape& shape,
-                  const HeadPlaces& at) {
+template <Narrow T>
+void forward_head(const T* qkv, T* out, T* probabilities, const AttentionShape& shape, const HeadPlaces& at) {
     const int context = shape.context;
     const int d = shape.head_width();
     const std::size_t size = static_cast<std::size_t>(context) * static_cast<std::size_t>(d);
     float* q = workspace_of<float>(
         Purpose::heads, 4 * size + static_cast<std::size_t>(context) * static_cast<std::size_t>(context));
     float *k = q + size, *v = k + size, *o = v + size, *p = o + size;
-    read_rows({qkv + at.query, shape.row()}, q, context, d);
-    read_rows({qkv + at.key, shape.row()}, k, context, d);
-    read_rows({qkv + at.value, shape.row()}, v, context, d);
+    read_rows(View<const T>{qkv + at.query, shape.row()}, q, context, d);
+    read_rows(View<const T>{qkv + at.key, shape.row()}, k, context, d);
+    read_rows(View<const T>{qkv + at.value, shape.row()}, v, context, d);
     for (int first = 0; first < context; first += kStrip) {
         const auto rounded = [&](int begin, int end) {
             const std::size_t from = static_cast<std::size_t>(begin) * static_cast<std::size_t>(context);
-            const View<Bf16> stored{probabilities + square_of(shape, at) + from, context};
+            const View<T> stored{probabilities + square_of(shape, at) + from, context};
             write_rows(p + from, stored, end - begin, context);
-            read_rows({stored.data, context}, p + from, end - begin, context);
+            read_rows(View<const T>{stored.data, context}, p + from, end - begin, context);
         };
         forward_strip({q, d}, {k, d}, {v, d}, {p, context}, {o, d}, first, std::min(first + kStrip, context),
                       d, shape.causal, rounded);
     }
-    write_rows(o, {out + at.out, shape.width}, context, d);
+    write_rows(o, View<T>{out + at.out, shape.width}, context, d);
 }
 
 // The first query head of a group starts the sums for their key head, the last rounds and stores them.
-void backward_head(const Bf16* dout, const Bf16* qkv, const Bf16* probabilities, Bf16* dqkv, float* scratch,
+template <Narrow T>
+void backward_head(const T* dout, const T* qkv, const T* probabilities, T* dqkv, float* scratch,
                    const AttentionShape& shape, const HeadPlaces& at, bool first_of_group,
                    bool last_of_group) {
     const int context = shape.context;
@@ -144,19 +145,19 @@ void backward_head(const Bf16* dout, const Bf16* qkv, const Bf16* probabilities,
         Purpose::heads, 7 * size + static_cast<std::size_t>(context) * static_cast<std::size_t>(context));
     float *k = q + size, *v = k + size, *go = v + size, *dq = go + size, *dk = dq + size, *dv = dk + size;
     float* p = dv + size;
-    read_rows({qkv + at.query, stride}, q, context, d);
+    read_rows(View<const T>{qkv + at.query, stride}, q, context, d);
     if (first_of_group) {
-        read_rows({qkv + at.key, stride}, k, context, d);
-        read_rows({qkv + at.value, stride}, v, context, d);
+        read_rows(View<const T>{qkv + at.key, stride}, k, context, d);
+        read_rows(View<const T>{qkv + at.value, stride}, v, context, d);
     }
-    read_rows({dout + at.out, shape.width}, go, context, d);
-    read_rows({probabilities + square_of(shape, at), context}, p, context, context);
+    read_rows(View<const T>{dout + at.out, shape.width}, go, context, d);
+    read_rows(View<const T>{probabilities + square_of(shape, at), context}, p, context, context);
     backward_head({q, d}, {k, d}, {v, d}, {go, d}, {p, context}, {dq, d}, {dk, d}, {dv, d}, scratch, context,
                   d, shape.causal, !first_of_group);
-    write_rows(dq, {dqkv + at.query, stride}, context, d);
+    write_rows(dq, View<T>{dqkv + at.query, stride}, context, d);
     if (last_of_group) {
-        write_rows(dk, {dqkv + at.key, stride}, context, d);
-        write_rows(dv, {dqkv + at.value, stride}, context, d);
+        write_rows(dk, View<T>{dqkv + at.key, stride}, context, d);
+        write_rows(dv, View<T>{dqkv + at.value, stride}, context, d);
     }
 }
 
@@ -200,8 +201,10 @@ void attention_backward(const T* dout, const T* qkv, const T* probabilities, T* 
 
 template void attention_forward(const float*, float*, float*, const AttentionShape&);
 template void attention_forward(const Bf16*, Bf16*, Bf16*, const AttentionShape&);
+template void attention_forward(const Fp16*, Fp16*, Fp16*, const AttentionShape&);
 template void attention_backward(const float*, const float*, const float*, float*, float*,
                                  const AttentionShape&);
 template void attention_backward(const Bf16*, const Bf16*, const Bf16*, Bf16*, float*, const AttentionShape&);
+template void attention_backward(const Fp16*, const Fp16*, const Fp16*, Fp16*, float*, const AttentionShape&);
 
 }  // namespace shardscope::trainer::kernels

@@ -1,6 +1,6 @@
 // Self-attention of all heads, causal or bidirectional, between the projection to queries, keys and values
-// and the output projection. T is float or Bf16 (arithmetic in fp32), row-major, thread safe. Vaswani et al.:
-// "Attention is all you need", 2017; grouped queries: Ainslie et al.: "GQA", 2023. Shapes: B batch, T
+// and the output projection. T is float, Bf16 or Fp16 (arithmetic in fp32), row-major, thread safe. Vaswani
+// et al.: "Attention is all you need", 2017; grouped queries: Ainslie et al.: "GQA", 2023. Shapes: B batch, T
 // context, C width, H heads, d = C/H (H divides C), G key and value heads (G divides H; query head h reads
 // key head h*G/H):
 //   qkv, dqkv      [B,T,C+2Gd]  a row is q, C wide | k, Gd wide | v, Gd wide; head h at h*d … (h+1)*d of each

@@ -178,43 +178,45 @@ void backward_head(const float* dout, const float* qkv, const float* out, const 
 
 // --- Bf16: in copies as floats, rounded once when complete -----------------------------------------------
 
-void forward_head(const Bf16* qkv, Bf16* out, float* lse, const AttentionShape& shape, const HeadPlaces& at) {
+template <Narrow T>
+void forward_head(const T* qkv, T* out, float* lse, const AttentionShape& shape, const HeadPlaces& at) {
     const int context = shape.context, d = shape.head_width(), stride = shape.row();
     const std::size_t size = static_cast<std::size_t>(context) * static_cast<std::size_t>(d);
     float* q = workspace_of<float>(Purpose::heads, 4 * size + kTile);
     float *k = q + size, *v = k + size, *o = v + size;
-    read_rows({qkv + at.query, stride}, q, context, d);
-    read_rows({qkv + at.key, stride}, k, context, d);
-    read_rows({qkv + at.value, stride}, v, context, d);
+    read_rows(View<const T>{qkv + at.query, stride}, q, context, d);
+    read_rows(View<const T>{qkv + at.key, stride}, k, context, d);
+    read_rows(View<const T>{qkv + at.value, stride}, v, context, d);
     attend({q, d}, {k, d}, {v, d}, {o, d}, lse + at.row, o + size, size_of_head(shape));
-    write_rows(o, {out + at.out, shape.width}, context, d);
+    write_rows(o, View<T>{out + at.out, shape.width}, context, d);
 }
 
 // The first query head of a group starts the sums for their key head, the last rounds and stores them.
-void backward_head(const Bf16* dout, const Bf16* qkv, const Bf16* out, const float* lse, Bf16* dqkv,
-                   float* delta, const AttentionShape& shape, const HeadPlaces& at, bool first_of_group,
+template <Narrow T>
+void backward_head(const T* dout, const T* qkv, const T* out, const float* lse, T* dqkv, float* delta,
+                   const AttentionShape& shape, const HeadPlaces& at, bool first_of_group,
                    bool last_of_group) {
     const int context = shape.context, d = shape.head_width(), stride = shape.row();
     const std::size_t size = static_cast<std::size_t>(context) * static_cast<std::size_t>(d);
     float* q = workspace_of<float>(Purpose::heads, 7 * size + 2 * kTile);
     float *k = q + size, *v = k + size, *go = v + size, *dq = go + size, *dk = dq + size, *dv = dk + size;
-    read_rows({qkv + at.query, stride}, q, context, d);
+    read_rows(View<const T>{qkv + at.query, stride}, q, context, d);
     if (first_of_group) {
-        read_rows({qkv + at.key, stride}, k, context, d);
-        read_rows({qkv + at.value, stride}, v, context, d);
+        read_rows(View<const T>{qkv + at.key, stride}, k, context, d);
+        read_rows(View<const T>{qkv + at.value, stride}, v, context, d);
         clear_rows({dk, d}, context, d);
         clear_rows({dv, d}, context, d);
     }
-    read_rows({dout + at.out, shape.width}, go, context, d);
+    read_rows(View<const T>{dout + at.out, shape.width}, go, context, d);
     float* o = dq;  // shares the memory of dq, which is computed later
-    read_rows({out + at.out, shape.width}, o, context, d);
+    read_rows(View<const T>{out + at.out, shape.width}, o, context, d);
     row_products({go, d}, {o, d}, delta + at.row, context, d);
     attend_backward({q, d}, {k, d}, {v, d}, {go, d}, lse + at.row, delta + at.row,
                     {{dq, d}, {dk, d}, {dv, d}}, dv + size, size_of_head(shape));
-    write_rows(dq, {dqkv + at.query, stride}, context, d);
+    write_rows(dq, View<T>{dqkv + at.query, stride}, context, d);
     if (last_of_group) {
-        write_rows(dk, {dqkv + at.key, stride}, context, d);
-        write_rows(dv, {dqkv + at.value, stride}, context, d);
+        write_rows(dk, View<T>{dqkv + at.key, stride}, context, d);
+        write_rows(dv, View<T>{dqkv + at.value, stride}, context, d);
     }
 }
 
@@ -241,9 +243,12 @@ void fused_attention_backward(const T* dout, const T* qkv, const T* out, const f
 
 template void fused_attention_forward(const float*, float*, float*, const AttentionShape&);
 template void fused_attention_forward(const Bf16*, Bf16*, float*, const AttentionShape&);
+template void fused_attention_forward(const Fp16*, Fp16*, float*, const AttentionShape&);
 template void fused_attention_backward(const float*, const float*, const float*, const float*, float*, float*,
                                        const AttentionShape&);
 template void fused_attention_backward(const Bf16*, const Bf16*, const Bf16*, const float*, Bf16*, float*,
+                                       const AttentionShape&);
+template void fused_attention_backward(const Fp16*, const Fp16*, const Fp16*, const float*, Fp16*, float*,
                                        const AttentionShape&);
 
 }  // namespace shardscope::trainer::kernels

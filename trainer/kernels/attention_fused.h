@@ -2,7 +2,7 @@
 // tile by tile. The forward walks over the keys with a running maximum and sum for each query
 // (online softmax) and keeps one number per row, the logarithm of that sum; the backward recomputes each
 // tile's probabilities from it. Dao et al.: "FlashAttention", 2022, arXiv:2205.14135; Dao:
-// "FlashAttention-2", 2023, arXiv:2307.08691. T is float or Bf16 (arithmetic in fp32), thread safe.
+// "FlashAttention-2", 2023, arXiv:2307.08691. T is float, Bf16 or Fp16 (arithmetic in fp32), thread safe.
 //   lse    [B,H,T]  log of the sum over seen keys of e^(q k / sqrt(d)), fp32
 //   delta  [B,H,T]  sum over a head's features of dout * out, fp32: the backward's scratch
 #pragma once

@@ -21,16 +21,21 @@ HeadPlaces places_of(const AttentionShape& shape, int b, int h) {
             context};
 }
 
-SHARDSCOPE_VECTOR_CLONES
-void read_rows(View<const Bf16> from, float* to, int rows, int width) {
+template <Narrow T>
+SHARDSCOPE_VECTOR_CLONES void read_rows(View<const T> from, float* to, int rows, int width) {
     const std::size_t n = static_cast<std::size_t>(width);
     for (int i = 0; i < rows; ++i) floats_of(from.row(i), n, to + static_cast<std::size_t>(i) * n);
 }
 
-SHARDSCOPE_VECTOR_CLONES
-void write_rows(const float* from, View<Bf16> to, int rows, int width) {
+template <Narrow T>
+SHARDSCOPE_VECTOR_CLONES void write_rows(const float* from, View<T> to, int rows, int width) {
     const std::size_t n = static_cast<std::size_t>(width);
     for (int i = 0; i < rows; ++i) put(to.row(i), from + static_cast<std::size_t>(i) * n, n);
 }
+
+template void read_rows(View<const Bf16>, float*, int, int);
+template void read_rows(View<const Fp16>, float*, int, int);
+template void write_rows(const float*, View<Bf16>, int, int);
+template void write_rows(const float*, View<Fp16>, int, int);
 
 }  // namespace shardscope::trainer::kernels

@@ -5,7 +5,7 @@
 #include <cstddef>
 
 #include "trainer/kernels/attention.h"
-#include "trainer/kernels/bf16.h"
+#include "trainer/kernels/elements.h"
 
 namespace shardscope::trainer::kernels {
 
@@ -27,8 +27,10 @@ struct HeadPlaces {
 };
 HeadPlaces places_of(const AttentionShape& shape, int b, int h);
 
-// Copies rows to floats, `width` of them per row.
-void read_rows(View<const Bf16> from, float* to, int rows, int width);
-void write_rows(const float* from, View<Bf16> to, int rows, int width);
+// Copies rows to floats, or from them, `width` of them per row.
+template <Narrow T>
+void read_rows(View<const T> from, float* to, int rows, int width);
+template <Narrow T>
+void write_rows(const float* from, View<T> to, int rows, int width);
 
 }  // namespace shardscope::trainer::kernels

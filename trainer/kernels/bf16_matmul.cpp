@@ -20,22 +20,23 @@ namespace {
 constexpr int kEdge = 512;
 
 // Converts a block of `rows` x `columns` of a matrix with `stride` elements per row to floats without gaps.
-SHARDSCOPE_VECTOR_CLONES
-void read_block(const Bf16* from, int stride, float* to, int rows, int columns) {
+template <Narrow T>
+SHARDSCOPE_VECTOR_CLONES void read_block(const T* from, int stride, float* to, int rows, int columns) {
     const std::size_t n = static_cast<std::size_t>(columns);
     for (std::size_t i = 0; i < static_cast<std::size_t>(rows); ++i) {
         floats_of(from + i * static_cast<std::size_t>(stride), n, to + i * n);
     }
 }
 
-SHARDSCOPE_VECTOR_CLONES
-void write_block(const float* from, const Bf16* bias, Bf16* to, int stride, int rows, int columns) {
+template <Narrow T>
+SHARDSCOPE_VECTOR_CLONES void write_block(const float* from, const T* bias, T* to, int stride, int rows,
+                                          int columns) {
     const std::size_t n = static_cast<std::size_t>(columns);
     for (std::size_t i = 0; i < static_cast<std::size_t>(rows); ++i) {
         const float* sums = from + i * n;
-        Bf16* out = to + i * static_cast<std::size_t>(stride);
+        T* out = to + i * static_cast<std::size_t>(stride);
         if (bias) {
-            for (std::size_t j = 0; j < n; ++j) out[j] = to_bf16(sums[j] + to_float(bias[j]));
+            for (std::size_t j = 0; j < n; ++j) store(sums[j] + to_float(bias[j]), out[j]);
         } else {
             put(out, sums, n);
         }
@@ -44,7 +45,8 @@ void write_block(const float* from, const Bf16* bias, Bf16* to, int stride, int 
 
 // Rows [row, row + rows) and columns [column, column + columns) of op(x); x is stored with `stride` elements
 // per row.
-const float* operand(const Bf16* x, bool transposed, int stride, int row, int column, int rows, int columns,
+template <Narrow T>
+const float* operand(const T* x, bool transposed, int stride, int row, int column, int rows, int columns,
                      float* buffer) {
     if (transposed) {
         std::swap(row, column);
@@ -56,8 +58,8 @@ const float* operand(const Bf16* x, bool transposed, int stride, int row, int co
 
 }  // namespace
 
-void bf16_matmul_by_conversion(const MatmulShape& shape, const Bf16* a, const Bf16* b, const Bf16* bias,
-                               Bf16* c) {
+template <Narrow T>
+void matmul_by_conversion(const MatmulShape& shape, const T* a, const T* b, const T* bias, T* c) {
     const Blas& blas = Blas::get();
     const auto floats = [](Purpose purpose, int rows, int columns) {
         return workspace_of<float>(purpose, static_cast<std::size_t>(std::min(rows, kEdge)) *
@@ -86,11 +88,14 @@ void bf16_matmul_by_conversion(const MatmulShape& shape, const Bf16* a, const Bf
     }
 }
 
+template void matmul_by_conversion(const MatmulShape&, const Bf16*, const Bf16*, const Bf16*, Bf16*);
+template void matmul_by_conversion(const MatmulShape&, const Fp16*, const Fp16*, const Fp16*, Fp16*);
+
 void bf16_matmul(const MatmulShape& shape, const Bf16* a, const Bf16* b, const Bf16* bias, Bf16* c) {
     const bool empty = shape.m == 0 || shape.n == 0 || shape.k == 0;
-    if (empty) return bf16_matmul_by_conversion(shape, a, b, bias, c);
+    if (empty) return matmul_by_conversion(shape, a, b, bias, c);
     if (OneDnn::get().fast()) return OneDnn::get().multiply(shape, a, b, bias, c);
-    bf16_matmul_by_conversion(shape, a, b, bias, c);
+    matmul_by_conversion(shape, a, b, bias, c);
 }
 
 const std::string& bf16_matmul_method() {

@@ -1,13 +1,13 @@
-// The matmul of bfloat16 matrices with fp32 sums, by the fastest method of the machine: oneDNN if it is
-// installed and the processor's bfloat16 instructions are faster than fp32, else conversion of blocks to fp32
-// for the BLAS. Thread safe; each call runs only in its caller's thread. The same inputs always give the same
-// bits on one machine; the methods differ in the order of the sums.
+// The matmul of bfloat16 and fp16 matrices with fp32 sums, by the fastest method of the machine: of bfloat16
+// oneDNN if it is installed and the processor's instructions for it are faster than fp32, else conversion of
+// blocks to fp32 for the BLAS. Thread safe; each call runs only in its caller's thread. The same inputs
+// always give the same bits on one machine; the methods differ in the order of the sums.
 #pragma once
 
 #include <string>
 #include <tuple>
 
-#include "trainer/kernels/bf16.h"
+#include "trainer/kernels/elements.h"
 
 namespace shardscope::trainer::kernels {
 
@@ -29,9 +29,9 @@ struct MatmulShape {
 // the result is the bias, or 0.
 void bf16_matmul(const MatmulShape& shape, const Bf16* a, const Bf16* b, const Bf16* bias, Bf16* c);
 
-// Always uses conversion, even where a faster method is available.
-void bf16_matmul_by_conversion(const MatmulShape& shape, const Bf16* a, const Bf16* b, const Bf16* bias,
-                               Bf16* c);
+// The same by conversion, even where a faster method is available; T is Bf16 or Fp16.
+template <Narrow T>
+void matmul_by_conversion(const MatmulShape& shape, const T* a, const T* b, const T* bias, T* c);
 
 // The method that bf16_matmul uses here, such as "oneDNN 2.6.3 (AVX512_BF16)" or "SkylakeX sgemm on
 // converted blocks (…why…)".

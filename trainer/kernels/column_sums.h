@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstddef>
 
-#include "trainer/kernels/bf16.h"
+#include "trainer/kernels/elements.h"
 #include "trainer/kernels/vectorize.h"
 
 namespace shardscope::trainer::kernels {

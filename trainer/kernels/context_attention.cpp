@@ -9,7 +9,7 @@
 #include <type_traits>
 
 #include "trainer/kernels/attention_tiles.h"
-#include "trainer/kernels/bf16.h"
+#include "trainer/kernels/elements.h"
 #include "trainer/kernels/elementwise.h"
 #include "trainer/kernels/vectorize.h"
 #include "trainer/kernels/workspace.h"
@@ -39,6 +39,10 @@ ConstMatrix as_floats(View<const float> rows, float* /*at*/, int /*count*/, int 
     return rows;
 }
 ConstMatrix as_floats(View<const Bf16> rows, float* at, int count, int d) {
+    read_rows(rows, at, count, d);
+    return {at, d};
+}
+ConstMatrix as_floats(View<const Fp16> rows, float* at, int count, int d) {
     read_rows(rows, at, count, d);
     return {at, d};
 }
@@ -189,12 +193,18 @@ template void context_attention_forward(const float*, const float*, float*, floa
                                         const ContextAttentionShape&);
 template void context_attention_forward(const Bf16*, const Bf16*, float*, float*,
                                         const ContextAttentionShape&);
+template void context_attention_forward(const Fp16*, const Fp16*, float*, float*,
+                                        const ContextAttentionShape&);
 template void context_attention_backward(const float*, const float*, const float*, const float*, const float*,
                                          float*, float*, float*, const ContextAttentionShape&);
 template void context_attention_backward(const Bf16*, const Bf16*, const Bf16*, const Bf16*, const float*,
                                          float*, float*, float*, const ContextAttentionShape&);
+template void context_attention_backward(const Fp16*, const Fp16*, const Fp16*, const Fp16*, const float*,
+                                         float*, float*, float*, const ContextAttentionShape&);
 template void copy_columns(const float*, float*, int, int, int, int);
 template void copy_columns(const float*, Bf16*, int, int, int, int);
+template void copy_columns(const float*, Fp16*, int, int, int, int);
 template void copy_columns(const Bf16*, Bf16*, int, int, int, int);
+template void copy_columns(const Fp16*, Fp16*, int, int, int, int);
 
 }  // namespace shardscope::trainer::kernels

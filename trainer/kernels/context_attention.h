@@ -1,8 +1,8 @@
 // Attention of a rank of a context group: of the queries of its own tokens to keys and values of all tokens,
 // or of those of one rank. Kept are the output and, for each row, the logarithm of the sum over the keys seen
 // of e^(q k / sqrt(d)), from which partial results are merged (Liu et al.: "Ring attention", 2023,
-// arXiv:2310.01889; FlashAttention's online softmax). T is float or Bf16 (arithmetic in fp32), thread safe.
-// Shapes: B batch, R tokens of a rank, C width, H heads, d = C/H, G key and value heads, n ranks of the
+// arXiv:2310.01889; FlashAttention's online softmax). T is float, Bf16 or Fp16 (arithmetic in fp32), thread
+// safe. Shapes: B batch, R tokens of a rank, C width, H heads, d = C/H, G key and value heads, n ranks of the
 // group:
 //   qkv     [B,R,C+2Gd]     as in attention.h, of which the first C of each row are read
 //   kv      [n,B,R,2Gd]     of all ranks in their order, or [B,R,2Gd] of one

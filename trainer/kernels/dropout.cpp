@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "trainer/kernels/bf16.h"
+#include "trainer/kernels/elements.h"
 #include "trainer/kernels/random.h"
 #include "trainer/kernels/vectorize.h"
 
@@ -36,5 +36,6 @@ void dropout(const T* x, T* y, std::size_t n, float p, std::uint64_t seed, std::
 
 template void dropout(const float*, float*, std::size_t, float, std::uint64_t, std::uint64_t, std::uint64_t);
 template void dropout(const Bf16*, Bf16*, std::size_t, float, std::uint64_t, std::uint64_t, std::uint64_t);
+template void dropout(const Fp16*, Fp16*, std::size_t, float, std::uint64_t, std::uint64_t, std::uint64_t);
 
 }  // namespace shardscope::trainer::kernels

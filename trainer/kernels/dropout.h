@@ -1,7 +1,7 @@
 // Dropout, forward and backward. The mask is a pure function of (seed, stream, index): the backward and
 // a recomputation compute it again, so that it is never stored, and is the same on every rank that holds
-// element `first_index + i`. T is float or Bf16 (arithmetic in fp32); n elements; y may be x. Thread safe.
-// Srivastava et al.: "Dropout: a simple way to prevent neural networks from overfitting", JMLR 2014
+// element `first_index + i`. T is float, Bf16 or Fp16 (arithmetic in fp32); n elements; y may be x. Thread
+// safe. Srivastava et al.: "Dropout: a simple way to prevent neural networks from overfitting", JMLR 2014
 // (inverted: kept elements are scaled).
 #pragma once
 

@@ -28,13 +28,13 @@ SHARDSCOPE_VECTOR_CLONES void scale(T* x, float factor, std::size_t n) {
         x, n, [=](float value) SHARDSCOPE_INLINE_LAMBDA { return value * factor; }, before);
 }
 
-SHARDSCOPE_VECTOR_CLONES
-void cast(const float* x, Bf16* y, std::size_t n) {
+template <Narrow T>
+SHARDSCOPE_VECTOR_CLONES void cast(const float* x, T* y, std::size_t n) {
     put(y, x, n);
 }
 
-SHARDSCOPE_VECTOR_CLONES
-void cast(const Bf16* x, float* y, std::size_t n) {
+template <Narrow T>
+SHARDSCOPE_VECTOR_CLONES void cast(const T* x, float* y, std::size_t n) {
     floats_of(x, n, y);
 }
 
@@ -91,15 +91,27 @@ void sum_ranks(const double* const* inputs, int ranks, double* out, std::size_t 
 }
 
 // NOLINTBEGIN(bugprone-macro-parentheses): a type takes none.
-#define SHARDSCOPE_INSTANTIATE(T)                            \
-    template void add(const T*, const T*, T*, std::size_t);  \
-    template void accumulate(const float*, T*, std::size_t); \
-    template void accumulate(const Bf16*, T*, std::size_t);  \
-    template void scale(T*, float, std::size_t);             \
-    template void copy(const T*, T*, std::size_t);           \
+#define SHARDSCOPE_INSTANTIATE(T)                           \
+    template void add(const T*, const T*, T*, std::size_t); \
+    template void scale(T*, float, std::size_t);            \
+    template void copy(const T*, T*, std::size_t);          \
     template void sum_ranks(const T* const*, int, T*, std::size_t, double);
 // NOLINTEND(bugprone-macro-parentheses)
 SHARDSCOPE_INSTANTIATE(float)
 SHARDSCOPE_INSTANTIATE(Bf16)
+SHARDSCOPE_INSTANTIATE(Fp16)
+#undef SHARDSCOPE_INSTANTIATE
+
+template void accumulate(const float*, float*, std::size_t);
+// NOLINTBEGIN(bugprone-macro-parentheses): a type takes none.
+#define SHARDSCOPE_INSTANTIATE(T)                            \
+    template void cast(const float*, T*, std::size_t);       \
+    template void cast(const T*, float*, std::size_t);       \
+    template void accumulate(const T*, float*, std::size_t); \
+    template void accumulate(const float*, T*, std::size_t); \
+    template void accumulate(const T*, T*, std::size_t);
+// NOLINTEND(bugprone-macro-parentheses)
+SHARDSCOPE_INSTANTIATE(Bf16)
+SHARDSCOPE_INSTANTIATE(Fp16)
 
 }  // namespace shardscope::trainer::kernels

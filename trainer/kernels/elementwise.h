@@ -1,11 +1,11 @@
-// Element-wise sums, products, conversions and copies, and the sum over ranks that reductions use. T is float
-// or Bf16 (arithmetic in fp32, one rounding of each result); n elements. Outputs may be exactly one of the
-// inputs; no other overlap. Thread safe.
+// Element-wise sums, products, conversions and copies, and the sum over ranks that reductions use. T is
+// float, Bf16 or Fp16 (arithmetic in fp32, one rounding of each result); n elements. Outputs may be exactly
+// one of the inputs; no other overlap. Thread safe.
 #pragma once
 
 #include <cstddef>
 
-#include "trainer/kernels/bf16.h"
+#include "trainer/kernels/elements.h"
 
 namespace shardscope::trainer::kernels {
 
@@ -13,7 +13,7 @@ namespace shardscope::trainer::kernels {
 template <class T>
 void add(const T* a, const T* b, T* y, std::size_t n);
 
-// y += x; X may be the other type.
+// y += x; X is float or T, or T is float.
 template <class X, class T>
 void accumulate(const X* x, T* y, std::size_t n);
 
@@ -22,10 +22,12 @@ template <class T>
 void scale(T* x, float factor, std::size_t n);
 
 // y = x, rounded to the nearest.
-void cast(const float* x, Bf16* y, std::size_t n);
+template <Narrow T>
+void cast(const float* x, T* y, std::size_t n);
 
 // y = x, exactly.
-void cast(const Bf16* x, float* y, std::size_t n);
+template <Narrow T>
+void cast(const T* x, float* y, std::size_t n);
 
 // out = in; they may be the same, but must not overlap otherwise.
 template <class T>
@@ -33,7 +35,7 @@ void copy(const T* in, T* out, std::size_t n);
 
 // out[i] = (((inputs[0][i] + inputs[1][i]) + inputs[2][i]) + …) * factor: in rank order for each element,
 // averaged once, after the sum. ranks >= 1. Any division of n into parts gives the same bits. out may be any
-// one of the inputs. Bf16 is summed in fp32 and rounded once.
+// one of the inputs. Narrow types are summed in fp32 and rounded once.
 template <class T>
 void sum_ranks(const T* const* inputs, int ranks, T* out, std::size_t n, double factor);
 

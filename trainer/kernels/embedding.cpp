@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstddef>
 
-#include "trainer/kernels/bf16.h"
+#include "trainer/kernels/elements.h"
 #include "trainer/kernels/elementwise.h"
 #include "trainer/kernels/vectorize.h"
 #include "trainer/kernels/workspace.h"
@@ -114,5 +114,6 @@ SHARDSCOPE_VECTOR_CLONES void position_embedding_backward(const T* dy, T* dtable
 // NOLINTEND(bugprone-macro-parentheses)
 SHARDSCOPE_INSTANTIATE(float)
 SHARDSCOPE_INSTANTIATE(Bf16)
+SHARDSCOPE_INSTANTIATE(Fp16)
 
 }  // namespace shardscope::trainer::kernels

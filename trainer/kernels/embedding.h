@@ -1,6 +1,7 @@
-// Embedding of tokens, and of positions, forward and backward. T is float or Bf16 (sums in fp32, rounded
-// once: in row order within pieces of kRowsOfPiece rows, then the pieces in their order); row-major; table
-// [entries,width]; y, dy [rows,width]. Tokens must be in [0, entries), which the caller ensures. Thread safe.
+// Embedding of tokens, and of positions, forward and backward. T is float, Bf16 or Fp16 (sums in fp32,
+// rounded once: in row order within pieces of kRowsOfPiece rows, then the pieces in their order); row-major;
+// table [entries,width]; y, dy [rows,width]. Tokens must be in [0, entries), which the caller ensures. Thread
+// safe.
 #pragma once
 
 #include <cstdint>

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <vector>
 
-#include "trainer/kernels/bf16.h"
 #include "trainer/kernels/blas.h"
+#include "trainer/kernels/elements.h"
 #include "trainer/kernels/elementwise.h"
 #include "trainer/kernels/linear.h"
 #include "trainer/kernels/vectorize.h"
@@ -45,7 +45,8 @@ void add_weight_gradient(const float* dy, const float* x, float* sum, int rows, 
 const float* as_floats(const float* x, std::size_t /*n*/, Purpose /*purpose*/) {
     return x;
 }
-const float* as_floats(const Bf16* x, std::size_t n, Purpose purpose) {
+template <Narrow T>
+const float* as_floats(const T* x, std::size_t n, Purpose purpose) {
     float* const copy = workspace_of<float>(purpose, n);
     cast(x, copy, n);
     return copy;
@@ -193,7 +194,7 @@ void grouped_linear_backward_weight(const T* dy, const T* x, T* dw, std::span<co
                                     int in, int out, int experts) {
     const auto ins = static_cast<std::size_t>(in), outs = static_cast<std::size_t>(out);
     const std::size_t size = ins * outs;
-    float* const buffer = kIsFloat<T> ? nullptr : workspace_of<float>(Purpose::product, size);
+    float* const buffer = !Narrow<T> ? nullptr : workspace_of<float>(Purpose::product, size);
     for (std::size_t e = 0; e < static_cast<std::size_t>(experts); ++e) {
         T* const own = dw + e * size;
         float* const sum = floats_for(own, buffer);
@@ -204,7 +205,7 @@ void grouped_linear_backward_weight(const T* dy, const T* x, T* dw, std::span<co
             add_weight_gradient(as_floats(dy + row * outs, n * outs, Purpose::operand_a),
                                 as_floats(x + row * ins, n * ins, Purpose::operand_b), sum, rows, in, out);
         });
-        if constexpr (!kIsFloat<T>) cast(sum, own, size);
+        if constexpr (Narrow<T>) cast(sum, own, size);
     }
 }
 
@@ -222,5 +223,6 @@ void grouped_linear_backward_weight(const T* dy, const T* x, T* dw, std::span<co
 // NOLINTEND(bugprone-macro-parentheses)
 SHARDSCOPE_INSTANTIATE(float)
 SHARDSCOPE_INSTANTIATE(Bf16)
+SHARDSCOPE_INSTANTIATE(Fp16)
 
 }  // namespace shardscope::trainer::kernels

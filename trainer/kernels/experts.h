@@ -1,6 +1,6 @@
 // Arithmetic of a mixture of experts (trainer/model/mixture_of_experts.h): the choice of experts, the order
-// of the rows that they get, and matmuls whose weight depends on the row. T is float or Bf16; sums are fp32
-// and in a fixed order. Thread safe.
+// of the rows that they get, and matmuls whose weight depends on the row. T is float, Bf16 or Fp16; sums are
+// fp32 and in a fixed order. Thread safe.
 //
 // A *choice* is a pair (token, expert); token t has choices [t k, (t + 1) k). Rows lie one group after the
 // other; counts[g] is the number of rows of group g, which is of expert g % experts. Only these rows are read

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 
-#include "trainer/kernels/bf16.h"
+#include "trainer/kernels/elements.h"
 
 namespace shardscope::trainer::kernels {
 namespace {
@@ -42,7 +42,9 @@ void spread_kv_head(const T* head, T* parts, const KvParts& shape) {
 
 template void take_kv_head(const float*, float*, const KvParts&);
 template void take_kv_head(const Bf16*, Bf16*, const KvParts&);
+template void take_kv_head(const Fp16*, Fp16*, const KvParts&);
 template void spread_kv_head(const float*, float*, const KvParts&);
 template void spread_kv_head(const Bf16*, Bf16*, const KvParts&);
+template void spread_kv_head(const Fp16*, Fp16*, const KvParts&);
 
 }  // namespace shardscope::trainer::kernels

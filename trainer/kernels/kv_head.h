@@ -1,6 +1,7 @@
 // Keys and values of one head out of the parts that the ranks of a tensor group have, where it has more ranks
 // than there are heads of keys and values (trainer/model/tensor_parallel.h): `sharing` neighbours share a
-// head, and each has computed `part` features of its keys and of its values. Thread safe. T is float or Bf16.
+// head, and each has computed `part` features of its keys and of its values. Thread safe. T is float, Bf16 or
+// Fp16.
 //
 //   parts   [ranks, rows, 2 part]          of all ranks in their order: keys, then values
 //   head    [rows], `row` elements apart   whole keys, then whole values, sharing * part features each

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <cstddef>
 
-#include "trainer/kernels/bf16.h"
+#include "trainer/kernels/elements.h"
 #include "trainer/kernels/vectorize.h"
 #include "trainer/kernels/workspace.h"
 
@@ -113,5 +113,6 @@ SHARDSCOPE_VECTOR_CLONES void layer_norm_backward_parameters(const T* dy, const 
 // NOLINTEND(bugprone-macro-parentheses)
 SHARDSCOPE_INSTANTIATE(float)
 SHARDSCOPE_INSTANTIATE(Bf16)
+SHARDSCOPE_INSTANTIATE(Fp16)
 
 }  // namespace shardscope::trainer::kernels

@@ -1,4 +1,4 @@
-// Layer norm over the last dimension, forward and backward. T is float or Bf16 (arithmetic in fp32),
+// Layer norm over the last dimension, forward and backward. T is float, Bf16 or Fp16 (arithmetic in fp32),
 // row-major; x, y, dy, dx [rows,cols]; gamma, beta and their gradients [cols]; mean and rstd (1/sqrt(variance
 // + eps)), fp32 [rows], kept for the backward. Thread safe. Ba, Kiros, Hinton: "Layer normalization", 2016.
 #pragma once

@@ -5,10 +5,10 @@
 #include <cstddef>
 #include <cstring>
 
-#include "trainer/kernels/bf16.h"
 #include "trainer/kernels/bf16_matmul.h"
 #include "trainer/kernels/blas.h"
 #include "trainer/kernels/column_sums.h"
+#include "trainer/kernels/elements.h"
 #include "trainer/kernels/vectorize.h"
 
 namespace shardscope::trainer::kernels {
@@ -27,6 +27,10 @@ void product(const MatmulShape& s, const float* a, const float* b, const float* 
 
 void product(const MatmulShape& s, const Bf16* a, const Bf16* b, const Bf16* bias, Bf16* c) {
     bf16_matmul(s, a, b, bias, c);
+}
+
+void product(const MatmulShape& s, const Fp16* a, const Fp16* b, const Fp16* bias, Fp16* c) {
+    matmul_by_conversion(s, a, b, bias, c);
 }
 
 }  // namespace
@@ -68,5 +72,6 @@ SHARDSCOPE_VECTOR_CLONES void linear_backward_bias(const T* dy, T* db, int rows,
 // NOLINTEND(bugprone-macro-parentheses)
 SHARDSCOPE_INSTANTIATE(float)
 SHARDSCOPE_INSTANTIATE(Bf16)
+SHARDSCOPE_INSTANTIATE(Fp16)
 
 }  // namespace shardscope::trainer::kernels

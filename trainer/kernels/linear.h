@@ -1,4 +1,4 @@
-// Linear layer, y = x wᵀ + b, and its three gradients. T is float or Bf16 (sums in fp32, rounded once),
+// Linear layer, y = x wᵀ + b, and its three gradients. T is float, Bf16 or Fp16 (sums in fp32, rounded once),
 // row-major; x [rows,in], y and dy [rows,out], w [out,in] as in PyTorch, b [out]. Outputs are overwritten and
 // must not overlap inputs. Thread safe.
 #pragma once

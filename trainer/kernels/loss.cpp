@@ -31,11 +31,11 @@ void cross_entropy_forward(const float* logits, const std::int32_t* targets, flo
 
 SHARDSCOPE_VECTOR_CLONES
 void cross_entropy_backward(const float* probabilities, const std::int32_t* targets, float* dlogits, int rows,
-                            int classes, int counted, double smoothing) {
+                            int classes, int counted, double smoothing, float loss_scale) {
     const std::size_t n = static_cast<std::size_t>(classes);
     const auto of_each = static_cast<float>(smoothing / static_cast<double>(classes));
     const auto of_the_target = static_cast<float>(1 - smoothing) + of_each;
-    const float share = 1.0f / static_cast<float>(counted > 0 ? counted : rows);
+    const float share = loss_scale / static_cast<float>(counted > 0 ? counted : rows);
     for (std::size_t i = 0; i < static_cast<std::size_t>(rows); ++i) {
         const float* p = probabilities + i * n;
         float* gradient = dlogits + i * n;
@@ -67,8 +67,8 @@ void mse_forward(const float* y, const float* target, double* mean, std::size_t 
 }
 
 SHARDSCOPE_VECTOR_CLONES
-void mse_backward(const float* y, const float* target, float* dy, std::size_t n) {
-    const float factor = static_cast<float>(2.0 / static_cast<double>(n));
+void mse_backward(const float* y, const float* target, float* dy, std::size_t n, float loss_scale) {
+    const float factor = static_cast<float>(2.0 / static_cast<double>(n)) * loss_scale;
     for (std::size_t i = 0; i < n; ++i) dy[i] = (y[i] - target[i]) * factor;
 }
 

@@ -14,10 +14,11 @@ namespace shardscope::trainer::kernels {
 void cross_entropy_forward(const float* logits, const std::int32_t* targets, float* probabilities,
                            double* mean, int rows, int classes, int counted = 0, double smoothing = 0);
 
-// dlogits = (probabilities - smoothed onehot(target)) / counted, 0 where the target is negative; may be
-// probabilities. A target of `classes` or more belongs to another rank of a tensor group.
+// dlogits = (probabilities - smoothed onehot(target)) / counted * loss_scale, 0 where the target is negative;
+// may be probabilities. A target of `classes` or more belongs to another rank of a tensor group.
+// `loss_scale`: the factor of the loss whose gradient is meant (a power of two changes no fraction).
 void cross_entropy_backward(const float* probabilities, const std::int32_t* targets, float* dlogits, int rows,
-                            int classes, int counted = 0, double smoothing = 0);
+                            int classes, int counted = 0, double smoothing = 0, float loss_scale = 1);
 
 // The share of the rows whose largest logit, the first of equal ones, is the target's.
 double top_one(const float* logits, const std::int32_t* targets, int rows, int classes);
@@ -25,7 +26,7 @@ double top_one(const float* logits, const std::int32_t* targets, int rows, int c
 // *mean = mean of (y - target)^2 over n elements.
 void mse_forward(const float* y, const float* target, double* mean, std::size_t n);
 
-// dy = 2 (y - target) / n; may be y.
-void mse_backward(const float* y, const float* target, float* dy, std::size_t n);
+// dy = 2 (y - target) / n * loss_scale; may be y.
+void mse_backward(const float* y, const float* target, float* dy, std::size_t n, float loss_scale = 1);
 
 }  // namespace shardscope::trainer::kernels

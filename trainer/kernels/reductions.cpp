@@ -4,8 +4,9 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <type_traits>
 
-#include "trainer/kernels/bf16.h"
+#include "trainer/kernels/elements.h"
 #include "trainer/kernels/vectorize.h"
 
 namespace shardscope::trainer::kernels {
@@ -23,14 +24,14 @@ std::uint32_t largest_bits(const float* x, std::size_t n) {
     }
     return largest;
 }
-SHARDSCOPE_VECTOR_CLONES
-std::uint32_t largest_bits(const Bf16* x, std::size_t n) {
+template <Narrow T>
+SHARDSCOPE_VECTOR_CLONES std::uint32_t largest_bits(const T* x, std::size_t n) {
     std::uint16_t largest = 0;
     for (std::size_t i = 0; i < n; ++i) {
         const auto bits = static_cast<std::uint16_t>(x[i].bits & 0x7fffu);
         largest = bits > largest ? bits : largest;
     }
-    return static_cast<std::uint32_t>(largest) << 16;
+    return largest;
 }
 
 }  // namespace
@@ -59,12 +60,17 @@ float clip_factor(const double* sums, std::size_t count, double max_norm, double
 
 template <class T>
 bool all_finite(const T* x, std::size_t n) {
-    return largest_bits(x, n) < 0x7f800000u;
+    constexpr std::uint32_t kInfinity = std::is_same_v<T, float>  ? 0x7f800000u
+                                        : std::is_same_v<T, Bf16> ? 0x7f80u
+                                                                  : 0x7c00u;
+    return largest_bits(x, n) < kInfinity;
 }
 
 template double sum_of_squares(const float*, std::size_t);
 template double sum_of_squares(const Bf16*, std::size_t);
+template double sum_of_squares(const Fp16*, std::size_t);
 template bool all_finite(const float*, std::size_t);
 template bool all_finite(const Bf16*, std::size_t);
+template bool all_finite(const Fp16*, std::size_t);
 
 }  // namespace shardscope::trainer::kernels

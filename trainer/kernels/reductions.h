@@ -1,5 +1,5 @@
 // Reductions over a buffer: the terms of a norm, the clip factor, and whether every value is finite. T is
-// float or Bf16; n elements. Sums are in double in a fixed order. Thread safe.
+// float, Bf16 or Fp16; n elements. Sums are in double in a fixed order. Thread safe.
 #pragma once
 
 #include <cstddef>

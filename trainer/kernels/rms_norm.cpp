@@ -5,8 +5,8 @@
 #include <cmath>
 #include <cstddef>
 
-#include "trainer/kernels/bf16.h"
 #include "trainer/kernels/column_sums.h"
+#include "trainer/kernels/elements.h"
 #include "trainer/kernels/vectorize.h"
 #include "trainer/kernels/workspace.h"
 
@@ -78,5 +78,6 @@ SHARDSCOPE_VECTOR_CLONES void rms_norm_backward_parameters(const T* dy, const T*
 // NOLINTEND(bugprone-macro-parentheses)
 SHARDSCOPE_INSTANTIATE(float)
 SHARDSCOPE_INSTANTIATE(Bf16)
+SHARDSCOPE_INSTANTIATE(Fp16)
 
 }  // namespace shardscope::trainer::kernels

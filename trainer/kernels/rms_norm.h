@@ -1,4 +1,4 @@
-// Root-mean-square norm over the last dimension, as in Llama, forward and backward. T is float or Bf16
+// Root-mean-square norm over the last dimension, as in Llama, forward and backward. T is float, Bf16 or Fp16
 // (arithmetic in fp32), row-major; x, y, dy, dx [rows,cols]; gamma and its gradient [cols]; rstd fp32 [rows],
 // kept for the backward. Thread safe. Zhang, Sennrich: "Root mean square layer normalization", 2019.
 #pragma once

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <cstddef>
 
-#include "trainer/kernels/bf16.h"
+#include "trainer/kernels/elements.h"
 #include "trainer/kernels/elementwise.h"
 #include "trainer/kernels/vectorize.h"
 #include "trainer/kernels/workspace.h"
@@ -47,13 +47,6 @@ SHARDSCOPE_VECTOR_CLONES void turn_rows(const T* x, const Table* table, T* y, in
     }
 }
 
-void store(double value, float& to) {
-    to = static_cast<float>(value);
-}
-void store(double value, Bf16& to) {
-    to = to_bf16(static_cast<float>(value));
-}
-
 }  // namespace
 
 template <class T>
@@ -64,8 +57,8 @@ void rotary_table(T* table, int context, int head_width, double base) {
         const double speed = std::pow(base, -2.0 * i / head_width);
         for (int position = 0; position < context; ++position) {
             const std::ptrdiff_t at = static_cast<std::ptrdiff_t>(position) * half + i;
-            store(std::cos(position * speed), table[at]);
-            store(std::sin(position * speed), sines[at]);
+            store(static_cast<float>(std::cos(position * speed)), table[at]);
+            store(static_cast<float>(std::sin(position * speed)), sines[at]);
         }
     }
 }
@@ -84,6 +77,7 @@ void rotary_backward(const T* dy, const Table* table, T* dx, int batch, int cont
 
 template void rotary_table(float*, int, int, double);
 template void rotary_table(Bf16*, int, int, double);
+template void rotary_table(Fp16*, int, int, double);
 // NOLINTBEGIN(bugprone-macro-parentheses): a type takes none.
 #define SHARDSCOPE_INSTANTIATE(T, Table)                                               \
     template void rotary_forward(const T*, const Table*, T*, int, int, int, int, int); \
@@ -93,5 +87,8 @@ SHARDSCOPE_INSTANTIATE(float, float)
 SHARDSCOPE_INSTANTIATE(float, Bf16)
 SHARDSCOPE_INSTANTIATE(Bf16, float)
 SHARDSCOPE_INSTANTIATE(Bf16, Bf16)
+SHARDSCOPE_INSTANTIATE(float, Fp16)
+SHARDSCOPE_INSTANTIATE(Fp16, float)
+SHARDSCOPE_INSTANTIATE(Fp16, Fp16)
 
 }  // namespace shardscope::trainer::kernels

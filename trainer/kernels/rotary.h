@@ -1,6 +1,6 @@
 // Rotary position embedding as in Llama. In a head of width d, elements i and i + d/2 (i < d/2) are a pair
-// that is rotated by the angle position * base^(-2 i / d). T is float or Bf16, and the table may be of the
-// other type (arithmetic in fp32). d is even. Thread safe. Su et al.: "RoFormer", 2021; Touvron et al.:
+// that is rotated by the angle position * base^(-2 i / d). T is float, Bf16 or Fp16, and the table may be of
+// the other type (arithmetic in fp32). d is even. Thread safe. Su et al.: "RoFormer", 2021; Touvron et al.:
 // "Llama", 2023.
 //   table  [2][context, d/2]: the cosines, then the sines
 //   x, y   [batch, context, heads, d]; the first `rotated` heads of each row are rotated, the others copied

@@ -12,7 +12,7 @@
 #include <immintrin.h>
 #endif
 
-#include "trainer/kernels/bf16.h"
+#include "trainer/kernels/elements.h"
 #include "trainer/kernels/elementwise.h"
 #include "trainer/kernels/vectorize.h"
 
@@ -210,6 +210,7 @@ void streaming_sum(const T* const* inputs, int ranks, T* out, std::size_t n, dou
 }
 template void streaming_sum(const float* const*, int, float*, std::size_t, double);
 template void streaming_sum(const Bf16* const*, int, Bf16*, std::size_t, double);
+template void streaming_sum(const Fp16* const*, int, Fp16*, std::size_t, double);
 template void streaming_sum(const double* const*, int, double*, std::size_t, double);
 
 std::size_t cached_bytes() {

@@ -30,6 +30,12 @@ inline constexpr std::size_t kLanes = 16;        // partial sums side by side: o
 inline constexpr std::size_t kColumnTile = 128;  // columns summed together: partial sums stay in the L1 cache
 inline constexpr std::size_t kRowBlock = 64;     // rows summed in float before the sum goes on in double
 
+// Conversions work on 16 values at a time, in the compiler's vector types, because for scalar loops that mix
+// 16 and 32 bits it generates code of half the width.
+typedef float FloatLanes __attribute__((vector_size(kLanes * sizeof(float))));
+typedef std::uint32_t WideLanes __attribute__((vector_size(kLanes * sizeof(std::uint32_t))));
+typedef std::uint16_t NarrowLanes __attribute__((vector_size(kLanes * sizeof(std::uint16_t))));
+
 template <class T>
 SHARDSCOPE_INLINE T add_lanes(T (&lanes)[kLanes]) {
     for (std::size_t half = kLanes / 2; half > 0; half /= 2) {
@@ -61,9 +67,8 @@ SHARDSCOPE_INLINE float lane_max(const float* x, std::size_t n) {
     }
     // Uses a vector type, because the compiler does not turn a loop of 16 comparisons into one. The loads are
     // unaligned.
-    typedef float Lanes __attribute__((vector_size(kLanes * sizeof(float))));
-    Lanes largest;
-    Lanes next;
+    FloatLanes largest;
+    FloatLanes next;
     std::memcpy(&largest, x, sizeof largest);
     for (std::size_t i = kLanes; i + kLanes <= n; i += kLanes) {
         std::memcpy(&next, x + i, sizeof next);

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include "trainer/kernels/bf16.h"
+#include "trainer/kernels/elements.h"
 #include "trainer/kernels/vectorize.h"
 
 namespace shardscope::trainer::kernels {
@@ -28,6 +28,7 @@ void zero_rows(T* y, const std::int32_t* local, int rows, int width, int entries
 }
 template void zero_rows(float*, const std::int32_t*, int, int, int);
 template void zero_rows(Bf16*, const std::int32_t*, int, int, int);
+template void zero_rows(Fp16*, const std::int32_t*, int, int, int);
 
 SHARDSCOPE_VECTOR_CLONES
 void largest_logit(const float* logits, float* largest, int rows, int classes, int valid) {

@@ -67,9 +67,7 @@ namespace {
 plan::Tensor cast(Graph& graph, const plan::Tensor& from, plan::DType dtype, std::string name) {
     const std::int64_t n = from.elements();
     plan::Tensor to = graph.activation(std::move(name), n, dtype);
-    const plan::Kernel kernel =
-        dtype == plan::DType::bf16 ? plan::Kernel::cast_to_bf16 : plan::Kernel::cast_to_fp32;
-    graph.kernel(kernel, "cast", {to, from}, {n});
+    graph.builder.cast("cast", to, dtype, from, from.dtype, n);
     return to;
 }
 

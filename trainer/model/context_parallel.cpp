@@ -64,7 +64,7 @@ class Attention {
     plan::Tensor narrowed(plan::Tensor wide, const char* name, bool output = false) const {
         if (wide.dtype == graph_.dtype) return wide;
         plan::Tensor narrow = activation(name, wide.elements(), graph_.dtype);
-        plan::Op& op = graph_.kernel(plan::Kernel::cast_to_bf16, "cast", {narrow, wide}, {wide.elements()});
+        plan::Op& op = graph_.builder.cast("cast", narrow, graph_.dtype, wide, wide.dtype, wide.elements());
         if (output) check_output(graph_, op);
         return narrow;
     }

@@ -60,7 +60,10 @@ inline plan::Tensor take_activated(Graph& graph, const plan::Tensor& x) {
 
 // A matmul kernel's name by its element type: "sgemm_nt", "bgemm_nt".
 inline std::string matmul_name(const Graph& graph, std::string_view transposes) {
-    return (graph.dtype == plan::DType::bf16 ? "bgemm_" : "sgemm_") + std::string(transposes);
+    const char* blas = graph.dtype == plan::DType::bf16   ? "bgemm_"
+                       : graph.dtype == plan::DType::fp16 ? "hgemm_"
+                                                          : "sgemm_";
+    return blas + std::string(transposes);
 }
 
 }  // namespace shardscope::trainer::model

@@ -146,6 +146,14 @@ Op& PlanBuilder::kernel(Kernel kernel, std::string_view name, std::vector<Arg> a
     return op;
 }
 
+Op& PlanBuilder::cast(std::string_view name, const Arg& to, DType to_type, const Arg& from, DType from_type,
+                      std::int64_t n, Stream stream) {
+    Op& op = kernel(to_type == DType::fp32 ? Kernel::cast_to_fp32 : Kernel::cast_from_fp32, name, {to, from},
+                    {n}, 0, stream);
+    op.kernel().dtype = to_type == DType::fp32 ? from_type : to_type;
+    return op;
+}
+
 Op& PlanBuilder::memcpy(const Arg& to, const Arg& from, int copy_kind, Stream stream) {
     Op& op = emit(OpKind::memcpy, stream);
     op.args = {to, from};

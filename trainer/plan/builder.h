@@ -115,6 +115,9 @@ class PlanBuilder {
     // Work on streams.
     Op& kernel(Kernel kernel, std::string_view name, std::vector<Arg> args, std::array<std::int64_t, 6> dims,
                std::int64_t flops = 0, Stream stream = Stream::compute);
+    // Converts n elements from fp32 or to it.
+    Op& cast(std::string_view name, const Arg& to, DType to_type, const Arg& from, DType from_type,
+             std::int64_t n, Stream stream = Stream::compute);
     Op& memcpy(const Arg& to, const Arg& from, int copy_kind, Stream stream = Stream::compute);
     Op& memset(const Arg& to, Stream stream = Stream::compute, int value = 0);
     // `full_bytes`: bytes of the output (all_gather), of the input (reduce_scatter), else of either.

@@ -7,11 +7,16 @@
 
 namespace shardscope::trainer::plan {
 
-enum class DType : std::uint8_t { fp32, bf16, fp64, int32 };
-inline constexpr std::array<std::string_view, 4> kDTypeNames = {"fp32", "bf16", "fp64", "int32"};
+enum class DType : std::uint8_t { fp32, bf16, fp64, int32, fp16 };
+inline constexpr std::array<std::string_view, 5> kDTypeNames = {"fp32", "bf16", "fp64", "int32", "fp16"};
+
+// Stored in 16 bits, computed with in fp32.
+constexpr bool is_narrow(DType type) {
+    return type == DType::bf16 || type == DType::fp16;
+}
 
 constexpr std::int64_t size_of(DType type) {
-    constexpr std::array<std::int64_t, 4> kBytes = {4, 2, 8, 4};
+    constexpr std::array<std::int64_t, 5> kBytes = {4, 2, 8, 4, 2};
     return kBytes[static_cast<std::size_t>(type)];
 }
 

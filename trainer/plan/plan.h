@@ -91,6 +91,7 @@ enum class HostCall : std::uint8_t {
                  // of the previous step
     read_validation_loss,  // args: the pinned loss (fp64) of the batch that the Plan evaluated and, if the
                            // model classifies, the share of its samples whose class was found (fp64)
+    read_overflow,         // args: pinned fp32, not 0 if a gradient of the step overflowed on some rank
     read_logits,           // args: the pinned logits [tokens, vocabulary] (fp32)
 };
 

@@ -104,7 +104,7 @@ void FlatUnit::prepare_gather(plan::PlanBuilder& builder) {
     if (options_.param != plan::DType::fp32 && options_.shards && !options_.lean) {
         low_precision_ = builder.new_tensor(info_.name + " flat_param (low precision)",
                                             plan::MemoryCategory::communication, n, options_.param, kStream);
-        builder.kernel(plan::Kernel::cast_to_bf16, "cast", {low_precision_, from}, {n}, 0, kStream);
+        builder.cast("cast", low_precision_, options_.param, from, plan::DType::fp32, n, kStream);
         on_device_ = {};
     }
     prepared_ = builder.new_event();
@@ -124,7 +124,7 @@ void FlatUnit::gather(plan::PlanBuilder& builder) {
     if (options_.param != plan::DType::fp32 && !low_precision_) {
         // With lean, the shard is converted into its place; with NO_SHARD, that is all.
         const plan::Arg place = own_part(full_, options_.param);
-        builder.kernel(plan::Kernel::cast_to_bf16, "cast", {place, from}, {info_.shard_elements}, 0, kStream);
+        builder.cast("cast", place, options_.param, from, plan::DType::fp32, info_.shard_elements, kStream);
         from = place;
     }
     if (options_.shards) {
@@ -269,16 +269,18 @@ void FlatUnit::all_reduce(plan::PlanBuilder& builder, int divisor) {
     if (full.dtype != plan::DType::fp32 && options_.reduce == plan::DType::fp32 && !has_gradient_) {
         // The gradient that the optimizer reads is converted for the reduction.
         builder.allocate(gradient_, kStream);
-        builder.kernel(plan::Kernel::cast_to_fp32, "cast", {builder.whole(gradient_), full}, {n}, 0, kStream);
+        builder.cast("cast", builder.whole(gradient_), plan::DType::fp32, full, full.dtype, n, kStream);
         full = {nullptr, builder.whole(gradient_), -1, plan::DType::fp32};
         has_place = true;
     }
     full = to_reduce_type(builder, std::move(full));
+    divide(builder, full, pre_divisor());
     builder.collective({.operation = plan::Operation::all_reduce,
                         .dtype = options_.reduce,
                         .group = options_.data_group(),
-                        .divisor = divisor},
+                        .divisor = divisor_of_sum(divisor)},
                        full, full, full.bytes(), kStream);
+    divide(builder, full, static_cast<double>(divisor) / pre_divisor());
     const bool in_place = full.view.buffer == gradient_;
     if (in_place) {
         has_gradient_ = true;
@@ -293,7 +295,7 @@ void FlatUnit::all_reduce(plan::PlanBuilder& builder, int divisor) {
                                       plan::DType::fp32, kStream);
             target = wide;
         }
-        builder.kernel(plan::Kernel::cast_to_fp32, "cast", {target, full}, {n}, 0, kStream);
+        builder.cast("cast", target, plan::DType::fp32, full, full.dtype, n, kStream);
         full = wide;
     } else if (!has_gradient_) {
         builder.memcpy(target, full, traces::schema::kCopyDeviceToDevice, kStream);

@@ -99,7 +99,7 @@ void GroupUnit::prepare_gather(plan::PlanBuilder& builder) {
         }
         converted = builder.new_tensor(info_.name + " shards (low precision)",
                                        plan::MemoryCategory::communication, n, options_.param, kStream);
-        builder.kernel(plan::Kernel::cast_to_bf16, "_foreach_copy_", {converted, from}, {n}, 0, kStream);
+        builder.cast("_foreach_copy_", converted, options_.param, from, plan::DType::fp32, n, kStream);
         on_device = {};
         from = converted;
     }
@@ -222,9 +222,7 @@ plan::Tensor GroupUnit::in_reduce_type(plan::PlanBuilder& builder, const model::
     const std::int64_t n = gradient.elements();
     plan::Tensor converted = builder.new_tensor(
         parameter.path + ".grad (to reduce)", plan::MemoryCategory::unsharded_gradients, n, options_.reduce);
-    builder.kernel(
-        options_.reduce == plan::DType::fp32 ? plan::Kernel::cast_to_fp32 : plan::Kernel::cast_to_bf16,
-        "cast", {converted, gradient}, {n});
+    builder.cast("cast", converted, options_.reduce, gradient, gradient.dtype, n);
     return converted;
 }
 

@@ -229,18 +229,69 @@ plan::Tensor OptimizerPlanner::squares_by_segment(plan::PlanBuilder& builder,
     return sums;
 }
 
+bool OptimizerPlanner::on_host() const {
+    return std::any_of(slots_.begin(), slots_.end(), [](const OptimizerSlot& slot) {
+        return slot.trained() && slot.space != plan::MemorySpace::device;
+    });
+}
+
+// GradScaler.unscale_, with ShardedGradScaler's reduction: the ranks hold different gradients.
+plan::Tensor OptimizerPlanner::unscale(plan::PlanBuilder& builder) {
+    const plan::PlanBuilder::Scope scope(builder, plan::Phase::optimizer, -1, -1);
+    const plan::PlanBuilder::Range range(builder, "GradScaler.unscale_");
+    const auto new_found = [&](bool host) {
+        return builder.new_tensor("found inf", plan::MemoryCategory::other, 1, plan::DType::fp32,
+                                  host ? plan::Stream::host : plan::Stream::compute,
+                                  host ? plan::MemorySpace::pinned : plan::MemorySpace::device);
+    };
+    const bool host = on_host();
+    plan::Tensor found = new_found(host);
+    builder.memset(found, host ? plan::Stream::host : plan::Stream::compute);
+    for (const OptimizerSlot& slot : slots_) {
+        if (!slot.trained()) continue;
+        const plan::PlanBuilder::Scope of_slot(builder, plan::Phase::optimizer, slot.module, slot.unit);
+        builder.kernel(plan::Kernel::unscale, "aten::_amp_foreach_non_finite_check_and_unscale_",
+                       {slot.gradient, found}, {slot.elements}, 2 * slot.elements, stream_of(slot));
+    }
+    if (mesh_.size(plan::Group::world) == 1) return found;
+    if (host) {
+        const plan::Tensor from = found;
+        found = new_found(false);
+        builder.memcpy(found, from, traces::schema::kCopyHostToDevice);
+    }
+    builder.order(plan::Stream::compute, plan::Stream::post_backward);
+    builder.collective({.operation = plan::Operation::all_reduce,
+                        .group = plan::Group::world,
+                        .reduction = plan::Reduction::max},
+                       found, found, found.bytes(), plan::Stream::post_backward);
+    builder.order(plan::Stream::post_backward, plan::Stream::compute);
+    return found;
+}
+
+// GradScaler.step, which reads it before it calls the optimizer's.
+void OptimizerPlanner::read_overflow(plan::PlanBuilder& builder, const plan::Tensor& found) const {
+    const plan::PlanBuilder::Scope scope(builder, plan::Phase::optimizer, -1, -1);
+    const plan::PlanBuilder::Range range(builder, "GradScaler.step");
+    plan::Tensor read = found;
+    if (!on_host() || mesh_.size(plan::Group::world) > 1) {
+        read = builder.new_tensor("found inf (host)", plan::MemoryCategory::other, 1, plan::DType::fp32,
+                                  plan::Stream::host, plan::MemorySpace::pinned);
+        copy_to_host(builder, read, found);
+    }
+    builder.host_call(plan::HostCall::read_overflow, "read_overflow", {read});
+}
+
 // torch.nn.utils.clip_grad_norm_ over all shards: one norm of all gradients, then one factor for them.
 void OptimizerPlanner::clip(plan::PlanBuilder& builder) {
     if (clip_norm_ <= 0) return;
     const plan::PlanBuilder::Scope scope(builder, plan::Phase::optimizer, -1, -1);
     const plan::PlanBuilder::Range range(builder, "clip_grad_norm_");
     std::vector<const OptimizerSlot*> trained, counted;
-    bool on_host = false;
+    const bool on_host = this->on_host();
     for (const OptimizerSlot& slot : slots_) {
         if (!slot.trained()) continue;
         trained.push_back(&slot);
         if (!slot.is_copy) counted.push_back(&slot);
-        on_host = on_host || slot.space != plan::MemorySpace::device;
     }
     std::stable_partition(counted.begin(), counted.end(),
                           [](const OptimizerSlot* slot) { return !slot->of_experts(); });
@@ -270,7 +321,10 @@ void OptimizerPlanner::step(plan::PlanBuilder& builder) {
         builder.collective({.operation = plan::Operation::all_reduce, .group = plan::Group::tensor},
                            slot.gradient, slot.gradient, slot.gradient.bytes, plan::Stream::compute);
     }
+    plan::Tensor found;
+    if (scales_loss_) found = unscale(builder);
     clip(builder);
+    if (found) read_overflow(builder, std::exchange(found, {}));
     const plan::PlanBuilder::Range range(builder, "Optimizer.step#" + class_name() + ".step");
     if (!has_state_) {
         const plan::PlanBuilder::Scope scope(builder, plan::Phase::optimizer, -1, -1);

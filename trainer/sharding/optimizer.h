@@ -49,9 +49,12 @@ struct StatePiece {
 class OptimizerPlanner {
   public:
     // `mesh`: the ranks that hold the other parts of a slot's sequence. `parameters`: of the whole model.
-    OptimizerPlanner(const job::OptimizerSection& options, double clip_norm, plan::Mesh mesh,
-                     std::size_t parameters)
-        : options_(options), clip_norm_(clip_norm), mesh_(mesh), parameters_(parameters) {}
+    OptimizerPlanner(const job::Job& job, plan::Mesh mesh, std::size_t parameters)
+        : options_(job.optimizer),
+          clip_norm_(job.train.clip_norm),
+          scales_loss_(job.precision.scales_loss()),
+          mesh_(mesh),
+          parameters_(parameters) {}
 
     // Adds a slot whose buffers are declared, except for its state, which is declared in `persistent`;
     // returns its index.
@@ -84,7 +87,12 @@ class OptimizerPlanner {
     std::string class_name() const;
 
   private:
+    // Divides the gradients by the loss scale; returns whether one overflowed, of all ranks, where a copy to
+    // the host can read it.
+    plan::Tensor unscale(plan::PlanBuilder& builder);
+    void read_overflow(plan::PlanBuilder& builder, const plan::Tensor& found) const;
     void clip(plan::PlanBuilder& builder);
+    bool on_host() const;  // whether the host updates some trained slot
     plan::Tensor new_squares(plan::PlanBuilder& builder, std::size_t count, bool on_host) const;
     // The squares of the gradients of the trained slots, over all ranks.
     plan::Tensor squares_by_slot(plan::PlanBuilder& builder, const std::vector<const OptimizerSlot*>& slots,
@@ -105,6 +113,7 @@ class OptimizerPlanner {
 
     job::OptimizerSection options_;
     double clip_norm_ = 0;
+    bool scales_loss_ = false;
     plan::Mesh mesh_;
     std::size_t parameters_;
     std::vector<OptimizerSlot> slots_;

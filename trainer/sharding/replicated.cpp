@@ -10,7 +10,7 @@ namespace shardscope::trainer::sharding {
 
 Parallelism::Parallelism(const job::Job& job, plan::Mesh mesh, const model::ModuleTree& tree)
     : mesh_(mesh),
-      optimizer_(job.optimizer, job.train.clip_norm, mesh, tree.parameters.size()),
+      optimizer_(job, mesh, tree.parameters.size()),
       module_buffers_(tree.buffers.begin(), tree.buffers.end()) {
     for (const model::ModuleBuffer* b : module_buffers_) {
         buffers_.push_back(declare_whole({b->path, plan::MemoryCategory::parameters,

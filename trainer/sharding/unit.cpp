@@ -22,10 +22,27 @@ plan::Tensor FsdpUnit::to_reduce_type(plan::PlanBuilder& builder, plan::Tensor f
     plan::Tensor converted =
         builder.new_tensor(info_.name + " gradients to reduce", plan::MemoryCategory::communication,
                            full.elements(), options_.reduce, plan::Stream::post_backward);
-    const plan::Kernel kernel =
-        options_.reduce == plan::DType::fp32 ? plan::Kernel::cast_to_fp32 : plan::Kernel::cast_to_bf16;
-    builder.kernel(kernel, "cast", {converted, full}, {full.elements()}, 0, plan::Stream::post_backward);
+    builder.cast("cast", converted, options_.reduce, full, full.dtype, full.elements(),
+                 plan::Stream::post_backward);
     return converted;
+}
+
+int FsdpUnit::pre_divisor() const {
+    if (options_.reduce != plan::DType::fp16) return 1;
+    const int ranks = options_.mesh.size(options_.data_group());
+    int factor = 1;
+    while (ranks % factor == 0 && ranks / factor > factor) factor *= 2;
+    return factor;
+}
+
+void FsdpUnit::divide(plan::PlanBuilder& builder, const plan::Tensor& x, double divisor) const {
+    if (options_.reduce != plan::DType::fp16 || divisor == 1) return;
+    plan::KernelOp& own = builder
+                              .kernel(plan::Kernel::scale, "elementwise_div", {x}, {x.elements()},
+                                      x.elements(), plan::Stream::post_backward)
+                              .kernel();
+    own.dtype = x.dtype;
+    own.scalars = {1 / divisor};
 }
 
 // On the post_backward stream: conversion to the type of the reduction, reduce-scatter among the ranks that
@@ -37,6 +54,7 @@ void FsdpUnit::reduce_scatter(plan::PlanBuilder& builder, plan::Tensor gradient,
     const std::int64_t shard = info_.shard_elements;
     builder.order(plan::Stream::compute, kStream);
     plan::Tensor full = to_reduce_type(builder, options_.lean ? std::move(gradient) : gradient);
+    divide(builder, full, pre_divisor());
     // The result goes directly to its place if no conversion, addition or copy is needed.
     const bool adds = has_gradient_;
     const auto result = [&](plan::DType type) {
@@ -52,7 +70,7 @@ void FsdpUnit::reduce_scatter(plan::PlanBuilder& builder, plan::Tensor gradient,
     builder.collective({.operation = plan::Operation::reduce_scatter,
                         .dtype = options_.reduce,
                         .group = options_.shard_group(),
-                        .divisor = replicates ? 1 : divisor,
+                        .divisor = replicates ? 1 : divisor_of_sum(divisor),
                         .padding = padding_bytes(options_.reduce)},
                        reduced, full, full.bytes(), kStream);
     if (options_.lean) full = {};
@@ -60,13 +78,14 @@ void FsdpUnit::reduce_scatter(plan::PlanBuilder& builder, plan::Tensor gradient,
         builder.collective({.operation = plan::Operation::all_reduce,
                             .dtype = options_.reduce,
                             .group = plan::Group::replicate,
-                            .divisor = divisor},
+                            .divisor = divisor_of_sum(divisor)},
                            reduced, reduced, reduced.bytes(), kStream);
         if (options_.keeps_replicas) all_reduced_.push_back(reduced);
     }
+    divide(builder, reduced, static_cast<double>(divisor) / pre_divisor());
     if (options_.reduce != plan::DType::fp32) {
         plan::Tensor wide = result(plan::DType::fp32);
-        builder.kernel(plan::Kernel::cast_to_fp32, "cast", {wide, reduced}, {shard}, 0, kStream);
+        builder.cast("cast", wide, plan::DType::fp32, reduced, options_.reduce, shard, kStream);
         reduced = std::move(wide);
     }
     if (adds && !options_.offload) {

@@ -93,6 +93,13 @@ class FsdpUnit {
 
     // `full` in the type of the reduction; converted on the post_backward stream if it has another type.
     plan::Tensor to_reduce_type(plan::PlanBuilder& builder, plan::Tensor full) const;
+    // In fp16 a sum of many ranks' gradients may overflow where their mean does not, and small gradients
+    // divided by all ranks at once become 0: as in PyTorch, about the root of the number divides before the
+    // reduction, and the rest after it. The first of the two; 1 in other types, whose sums are divided once.
+    int pre_divisor() const;
+    void divide(plan::PlanBuilder& builder, const plan::Tensor& x, double divisor) const;
+    // Of the collective itself.
+    int divisor_of_sum(int divisor) const { return options_.reduce == plan::DType::fp16 ? 1 : divisor; }
     // Reduces `full` (padded_elements of type `type`, written on the compute stream) into the gradient's
     // shard; adds to what earlier micro-batches left there.
     void reduce_scatter(plan::PlanBuilder& builder, plan::Tensor gradient, int divisor);

@@ -2,6 +2,8 @@
 // on it (shards, gradients and optimizer state, losses).
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 
 #include "trainer/job/job.h"
@@ -13,7 +15,8 @@ inline constexpr std::int64_t kFloat = sizeof(float);
 inline constexpr std::int64_t kDouble = sizeof(double);
 
 constexpr plan::DType dtype_of(job::Precision precision) {
-    return precision == job::Precision::bf16 ? plan::DType::bf16 : plan::DType::fp32;
+    constexpr std::array kTypes = {plan::DType::fp32, plan::DType::bf16, plan::DType::fp16};
+    return kTypes[static_cast<std::size_t>(precision)];
 }
 
 }  // namespace shardscope::trainer::sharding

@@ -47,13 +47,8 @@ void column_major_product(const MatmulCall& call) {
 }  // namespace
 
 void MatmulLibrary::multiply(const MatmulCall& call, cudaStream_t stream) {
-    played_cuda::enqueue(stream, [call] {
-        if (call.dtype == plan::DType::bf16) {
-            column_major_product<Bf16>(call);
-        } else {
-            column_major_product<float>(call);
-        }
-    });
+    played_cuda::enqueue(
+        stream, [call] { with_type(call.dtype, [&]<class T>(T) { column_major_product<T>(call); }); });
 }
 
 }  // namespace shardscope::trainer::cuda
