@@ -183,6 +183,10 @@ TEST(ImpossibleManifest, IsRefused) {
     good.files = {{"rank-00000.bin", 64}};
     good.parameters = {{"w", 4, 2, {{"", 0, 4, 0, 0, 1}, {"", 4, 4, 0, 16, 2}}}};
     EXPECT_EQ(parse_manifest(to_text(good), "m"), good);
+    Manifest scaled = good;
+    scaled.step = 10;
+    scaled.loss_scale = {{65536.5, 3, 2, 1}};
+    EXPECT_EQ(parse_manifest(to_text(scaled), "m"), scaled);
 
     const auto refuses = [&](auto change) -> std::string {
         Manifest bad = good;
@@ -197,6 +201,14 @@ TEST(ImpossibleManifest, IsRefused) {
     };
     constexpr std::int64_t kHuge = std::numeric_limits<std::int64_t>::max();
     const auto piece = [](Manifest& manifest) -> ManifestPiece& { return manifest.parameters[0].pieces[1]; };
+    EXPECT_THAT(refuses([](Manifest& m) {
+                    m.loss_scale = {{0, 0, 0, 1}};
+                }),
+                HasSubstr("not a number above 0"));
+    EXPECT_THAT(refuses([](Manifest& m) {
+                    m.loss_scale = {{1, 0, 1, 1}};
+                }),
+                HasSubstr("\"skipped\""));  // of no step
     EXPECT_THAT(refuses([&](Manifest& m) { piece(m).first = 3; }), HasSubstr("two pieces contain element 3"));
     EXPECT_THAT(refuses([&](Manifest& m) { piece(m).first = 5; }),
                 HasSubstr("after the parameter's 8 elements"));

@@ -1,6 +1,7 @@
 #include "trainer/checkpoint/manifest.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <map>
 #include <set>
@@ -43,6 +44,12 @@ Json header_json(const Manifest& manifest) {
     json["seed"] = manifest.seed;
     json["optimizer"] = {{"type", manifest.optimizer}, {"steps", manifest.step}};
     json["ranks"] = manifest.ranks;
+    if (const auto& loss = manifest.loss_scale) {
+        json["loss_scale"] = {{"scale", loss->scale},
+                              {"clean", loss->clean},
+                              {"skipped", loss->skipped},
+                              {"hysteresis", loss->hysteresis}};
+    }
     json["job"] = job;
     if (!manifest.tokenizer.empty()) {
         json["tokenizer"] = {{"file", manifest.tokenizer},
@@ -132,6 +139,8 @@ class Reader {
         manifest.optimizer = text(optimizer, "type");
         if (integer(optimizer, "steps", 0) != manifest.step) fail("its optimizer's steps are not its steps");
         manifest.ranks = static_cast<int>(integer(json, "ranks", 1, std::numeric_limits<int>::max()));
+        if (json.contains("loss_scale"))
+            manifest.loss_scale = loss_scale(object(json, "loss_scale"), manifest);
         for (const auto& [key, value] : object(json, "job").items()) {
             if (!value.is_string()) fail(fmt::format("job: \"{}\" is not text", key));
             manifest.job.emplace_back(key, value.get<std::string>());
@@ -141,6 +150,15 @@ class Reader {
         manifest.tokenizer = file_name(tokenizer);
         manifest.tokenizer_bytes = integer(tokenizer, "bytes", 0);
         manifest.tokenizer_crc32c = checksum(tokenizer);
+    }
+
+    ManifestLossScale loss_scale(const Json& json, const Manifest& manifest) const {
+        const Json& scale = member(json, "scale");
+        if (!scale.is_number() || !(scale.get<double>() > 0) || !std::isfinite(scale.get<double>()))
+            fail("the \"scale\" of its loss is not a number above 0");
+        return {scale.get<double>(), integer(json, "clean", 0, manifest.step),
+                integer(json, "skipped", 0, manifest.step),
+                static_cast<int>(integer(json, "hysteresis", 1, 1000))};
     }
 
     void files(const Json& json, Manifest& manifest) {

@@ -53,12 +53,22 @@ struct ManifestFile {
     bool operator==(const ManifestFile&) const = default;
 };
 
+// The loss scale of the next step, of a run in fp16 (executor/loss_scaler.h).
+struct ManifestLossScale {
+    double scale = 1;
+    std::int64_t clean = 0, skipped = 0;
+    int hysteresis = 1;
+
+    bool operator==(const ManifestLossScale&) const = default;
+};
+
 struct Manifest {
     std::int64_t step = 0;     // optimizer steps done
     std::int64_t samples = 0;  // samples of the run's stream that were trained on: the sampler's position
     std::int64_t seed = 0;     // run.seed, which with step and samples makes up the random state
     std::string optimizer;     // optimizer.type; empty: unknown
     int ranks = 1;             // ranks of the run that saved
+    std::optional<ManifestLossScale> loss_scale;
     std::vector<std::pair<std::string, std::string>> job;  // every key of the run's job, with its value
     std::string tokenizer;  // the file of the vocabulary; empty: the text is bytes, or the job has no text
     std::int64_t tokenizer_bytes = 0;

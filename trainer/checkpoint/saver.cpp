@@ -110,6 +110,7 @@ Manifest CheckpointSaver::manifest(const Pending& pending, std::int64_t step) co
     Manifest manifest = facts_;
     manifest.step = step;
     manifest.samples = step * samples_per_step_ + settings_.sample_offset;
+    if (settings_.loss_scale) manifest.loss_scale = settings_.loss_scale();
     for (std::size_t index = 0; index < plan_.pieces.size(); ++index) {
         const PlannedPiece& planned = plan_.pieces[index];
         const sharding::StatePiece& piece = planned.owned.piece;

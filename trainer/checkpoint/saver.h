@@ -34,7 +34,9 @@ struct SaveSettings {
     bool overwrite = false;              // whether to replace the checkpoints of another run
     std::filesystem::path goes_on_from;  // the checkpoint's folder that the run started from; empty if none
     std::int64_t sample_offset = 0;      // samples done after step n: n * samples_per_step + this
-    std::string tokenizer;          // the vocabulary's text; empty: the text is bytes, or the job has no text
+    std::string tokenizer;  // the vocabulary's text; empty: the text is bytes, or the job has no text
+    // Of the step that is saved, called while no rank continues; null: the loss is not scaled.
+    std::function<ManifestLossScale()> loss_scale;
     world::World* world = nullptr;  // the ranks' processes; null if all ranks are threads of this one
     // Whether the World's processes run on several hosts. If so, processes that would share a file (format
     // `full`) write one each and rank 0 copies them, since NFS may lose what two hosts write next to each

@@ -92,6 +92,12 @@ void Checkpointing::prepare(const sharding::Program& program, const data::Tokeni
     if (stored_ && !starts_new()) settings.goes_on_from = stored_->folder();
     if (loader_ && !starts_new()) settings.sample_offset = loader_->sample_offset();
     if (const auto* bpe = dynamic_cast<const data::BpeTokenizer*>(used)) settings.tokenizer = to_text(*bpe);
+    if (job_.precision.scales_loss()) {
+        settings.loss_scale = [this] {
+            const std::lock_guard lock(mutex_);
+            return loss_scale_;
+        };
+    }
     if (joined_) {
         settings.world = &joined_->world();
         settings.several_hosts = joined_->world().hosts() > 1;
@@ -110,10 +116,18 @@ void Checkpointing::attach(executor::RunOptions& options) {
     if (loader_) {
         options.hooks.after_setup = [this](int rank, executor::RankRunner& runner) {
             loader_->fill(rank, memory_of(runner));
+            const auto& loss = stored_->manifest().loss_scale;
+            if (loss && runner.loss_scaler())
+                runner.loss_scaler()->go_on_from({loss->scale, loss->clean, loss->skipped, loss->hysteresis});
         };
     }
     if (saver_) {
         options.hooks.at_step_end = [this](int rank, std::int64_t steps_done, executor::RankRunner& runner) {
+            if (runner.loss_scaler()) {  // the same on every rank
+                const std::lock_guard lock(mutex_);
+                const executor::LossScale& loss = runner.loss_scaler()->state();
+                loss_scale_ = {loss.scale, loss.clean, loss.skipped, loss.hysteresis};
+            }
             saver_->save(rank, steps_done, memory_of(runner));
         };
     }

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 
@@ -56,6 +57,8 @@ class Checkpointing {
     std::shared_ptr<const data::Tokenizer> tokenizer_;
     std::unique_ptr<checkpoint::CheckpointLoader> loader_;
     std::unique_ptr<checkpoint::CheckpointSaver> saver_;
+    std::mutex mutex_;
+    checkpoint::ManifestLossScale loss_scale_;  // of the step that is saved; guarded by mutex_
 };
 
 }  // namespace shardscope::trainer::cli
