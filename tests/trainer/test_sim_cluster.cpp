@@ -75,7 +75,11 @@ TEST(SimCluster, IsReadWithDefaultsForOmittedFigures) {
     EXPECT_EQ(cluster.nodes, 0);
     EXPECT_EQ(cluster.node_of(9), 2);
     const DeviceModel& device = cluster.device;
-    EXPECT_EQ(device.rates(plan::KernelClass::matmul).flops, (std::array<double, 3>{1e12, 1e12, 4e12}));
+    EXPECT_EQ(device.rates(plan::KernelClass::matmul).flops, (std::array<double, 4>{1e12, 1e12, 4e12, 1e12}));
+    EXPECT_EQ(parse_cluster(with("bf16 = 4e12", "fp16 = 8e12"), "c.toml")
+                  .device.rates(plan::KernelClass::matmul)
+                  .flops,
+              (std::array<double, 4>{1e12, 1e12, 1e12, 8e12}));  // a V100 has no bf16
     EXPECT_EQ(device.rates(plan::KernelClass::attention).flops,
               device.rates(plan::KernelClass::matmul).flops);
     EXPECT_EQ(device.rates(plan::KernelClass::optimizer).flops[0], 2e11);

@@ -134,7 +134,8 @@ StepLifterOptions Lifting::options() const {
     options.ours = out_.ours;
     const std::string_view mode = trace_.config_value("parallel.mode");
     options.whole_gradients = mode != "fsdp" || trace_.config_value("fsdp.sharding_strategy") == "NO_SHARD";
-    if (mode == "fsdp" && trace_.config_value("precision.param") == "bf16") options.gradient_size = 2;
+    const std::string_view param = trace_.config_value("precision.param");
+    if (mode == "fsdp" && (param == "bf16" || param == "fp16")) options.gradient_size = 2;
     options.launch_ns = launch_ns_;
     options.fully_shard = is_fully_shard(trace_);
     options.shard_ranks = shard_ranks_of(trace_);

@@ -197,8 +197,16 @@ void add_imports(std::vector<std::string>& lines, bool torch, bool nn) {
     if (nn) lines.emplace_back("from torch import nn");
 }
 
-std::string reduce_dtype(const job::Job& job) {
-    return job.precision.reduce == job::Precision::bf16 ? "torch.bfloat16" : "torch.float32";
+std::string torch_dtype(job::Precision precision) {
+    switch (precision) {
+        case job::Precision::bf16:
+            return "torch.bfloat16";
+        case job::Precision::fp16:
+            return "torch.float16";
+        case job::Precision::fp32:
+            break;
+    }
+    return "torch.float32";
 }
 
 // Adds comments on what a trace does not show, so that all lines can be pasted.
@@ -218,16 +226,15 @@ PytorchLines fsdp2(const Lifted& lifted, const job::Job& job) {
     const job::FsdpSection& fsdp = job.fsdp;
     const UnitClasses classes = unit_classes(lifted, job);
     const bool by_size = classes.names.empty() && fsdp.wrap.kind == job::Wrap::Kind::size;
-    const bool half = job.precision.param == job::Precision::bf16;
+    const bool half = job.precision.param != job::Precision::fp32;
     std::string import = "from torch.distributed.fsdp import fully_shard", options;
     PytorchLines out{"FSDP2", {}};
     add_imports(out.lines, half, classes.of_torch || by_size);
     std::string missing = fsdp.shard_group > 0 ? "ignored_params" : "mesh and ignored_params";
     if (half) {
         import += ", MixedPrecisionPolicy";
-        options +=
-            fmt::format(", mp_policy=MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype={})",
-                        reduce_dtype(job));
+        options += fmt::format(", mp_policy=MixedPrecisionPolicy(param_dtype={}, reduce_dtype={})",
+                               torch_dtype(job.precision.param), torch_dtype(job.precision.reduce));
     } else {
         missing = "mp_policy, " + missing;
     }
@@ -279,7 +286,7 @@ PytorchLines fsdp2(const Lifted& lifted, const job::Job& job) {
 PytorchLines fsdp1(const Lifted& lifted, const job::Job& job) {
     const job::FsdpSection& fsdp = job.fsdp;
     const UnitClasses classes = unit_classes(lifted, job);
-    const bool half = job.precision.param == job::Precision::bf16;
+    const bool half = job.precision.param != job::Precision::fp32;
     std::string import =
         "from torch.distributed.fsdp import FullyShardedDataParallel as FSDP, ShardingStrategy";
     const bool kept = fsdp.reshard_after_forward == job::Reshard::no;
@@ -330,8 +337,8 @@ PytorchLines fsdp1(const Lifted& lifted, const job::Job& job) {
     std::string missing = "device_id, process_group and ignored_states";
     if (half) {
         import += ", MixedPrecision";
-        line += fmt::format(", mixed_precision=MixedPrecision(param_dtype=torch.bfloat16, reduce_dtype={})",
-                            reduce_dtype(job));
+        line += fmt::format(", mixed_precision=MixedPrecision(param_dtype={}, reduce_dtype={})",
+                            torch_dtype(job.precision.param), torch_dtype(job.precision.reduce));
     } else {
         missing = "mixed_precision, " + missing;
     }

@@ -50,7 +50,7 @@ int states_of(const job::OptimizerSection& optimizer) {
 
 Anatomy anatomy_of(const Row& row, const sim::Cluster& cluster) {
     const job::Job job = sim::placed_on(row.job, cluster);
-    const double k = job.precision.param == job::Precision::bf16 ? 2 : kFp32;
+    const double k = job.precision.param == job::Precision::fp32 ? kFp32 : 2;
     Anatomy out;
     out.stage = stage_of(job);
     const bool sharded = out.stage > 0;

@@ -73,6 +73,8 @@ double peak_rate(const job::Job& job, const sim::Cluster& cluster) {
     sim::Arithmetic arithmetic = sim::Arithmetic::fp32;
     if (job.precision.param == job::Precision::bf16) {
         arithmetic = sim::Arithmetic::bf16;
+    } else if (job.precision.param == job::Precision::fp16) {
+        arithmetic = sim::Arithmetic::fp16;
     } else if (job.precision.tf32) {
         arithmetic = sim::Arithmetic::tf32;
     }

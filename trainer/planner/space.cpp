@@ -52,6 +52,8 @@ class Space {
         if (const Values* own = given(key)) return *own;
         return first_of_all(text_of(job_, key), others);
     }
+    // The narrow type that is tried: bf16, unless the job is in fp16.
+    std::string narrow() const { return job_.precision.param == job::Precision::fp16 ? "fp16" : "bf16"; }
     // The command line's values, or else the one value that makes sense.
     Values only(const std::string& key, const std::string& value) const {
         const Values* own = given(key);
@@ -204,7 +206,7 @@ void Space::combine(const Strategy& strategy, const std::string& layout,
         {kCheckpointing, values(kCheckpointing, given(kCheckpointing) ? Values{} : checkpointings_for(job_))},
         {kPrefetch, prefetches},
         {kLimiter, all_limiters},
-        {kParam, strategy.units ? values(kParam, {"bf16", "fp32"}) : only(kParam, "fp32")},
+        {kParam, strategy.units ? values(kParam, {narrow(), "fp32"}) : only(kParam, "fp32")},
         {kBatch, instead.empty() ? values(kBatch, {}) : Values{instead.front().value}},
     };
     std::vector<std::vector<job::Override>> all = {strategy.settings};
@@ -264,7 +266,7 @@ std::vector<std::vector<job::Override>> Space::last_resorts() const {
         {kOffload, only_or(kOffload, {"true", "false"})},
         {kCheckpointing, values(kCheckpointing, given(kCheckpointing) ? Values{} : checkpointings_for(job_))},
         {kPrefetch, only(kPrefetch, "NONE")},
-        {kParam, values(kParam, {"bf16", "fp32"})},
+        {kParam, values(kParam, {narrow(), "fp32"})},
     };
     std::vector<std::vector<job::Override>> started;
     for (const Strategy& strategy : strategies) {

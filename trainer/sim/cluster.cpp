@@ -32,7 +32,7 @@ void read_rates(FigureReader& read, const std::string& section, std::string_view
                 ClassRates& rates) {
     const bool given =
         read.positive(section, "fp32", rate_of(Arithmetic::fp32, what), rates.flops[0], presence);
-    for (const Arithmetic arithmetic : {Arithmetic::tf32, Arithmetic::bf16}) {
+    for (const Arithmetic arithmetic : {Arithmetic::tf32, Arithmetic::bf16, Arithmetic::fp16}) {
         double& rate = rates.flops[static_cast<std::size_t>(arithmetic)];
         if (given) rate = rates.flops[0];
         read.positive(section, kArithmeticNames[static_cast<std::size_t>(arithmetic)],

@@ -22,9 +22,10 @@ class ClusterError : public std::runtime_error {
 };
 
 // Types of arithmetic, each with its own rate.
-enum class Arithmetic : std::uint8_t { fp32, tf32, bf16 };
-inline constexpr std::size_t kArithmetics = 3;
-inline constexpr std::array<std::string_view, kArithmetics> kArithmeticNames = {"fp32", "tf32", "bf16"};
+enum class Arithmetic : std::uint8_t { fp32, tf32, bf16, fp16 };
+inline constexpr std::size_t kArithmetics = 4;
+inline constexpr std::array<std::string_view, kArithmetics> kArithmeticNames = {"fp32", "tf32", "bf16",
+                                                                                "fp16"};
 
 // The share of a rate that work of a given size reaches: points of rising size, linear in the logarithm of
 // the size between them, constant beyond the ends. Without points, always the full rate.

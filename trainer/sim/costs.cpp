@@ -20,6 +20,7 @@ double total_bytes(const plan::Op& op) {
 
 Arithmetic arithmetic_of(const plan::Op& op, bool tf32) {
     if (op.kernel().dtype == plan::DType::bf16) return Arithmetic::bf16;
+    if (op.kernel().dtype == plan::DType::fp16) return Arithmetic::fp16;
     return tf32 && kernel_info(op.kernel().kernel).kernel_class == plan::KernelClass::matmul
                ? Arithmetic::tf32
                : Arithmetic::fp32;

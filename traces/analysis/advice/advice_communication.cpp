@@ -42,9 +42,11 @@ void exposed_communication(const AdviceFacts& f, Findings& found) {
         "Give the collectives compute to hide behind (a larger batch), or move fewer bytes (smaller types, "
         "sharding within a node).";
     Settings settings(f);
-    settings.add("data.batch", "", "data.batch = ... (larger)").add("precision.param", "bf16");
-    if (f.exposed.reductions_us > 0) settings.add("precision.reduce", "bf16");
-    const bool bf16 = f.config("precision.param") == "bf16";
+    const bool fp16 = f.config("precision.param") == "fp16";
+    const char* narrow = fp16 ? "fp16" : "bf16";  // what moves the same bytes is kept
+    settings.add("data.batch", "", "data.batch = ... (larger)").add("precision.param", narrow);
+    if (f.exposed.reductions_us > 0) settings.add("precision.reduce", narrow);
+    const bool halved = fp16 || f.config("precision.param") == "bf16";
     if (f.config("parallel.mode") == "ddp") {
         finding.pytorch = "DistributedDataParallel(model, gradient_as_bucket_view=True)";
     } else {
@@ -52,9 +54,9 @@ void exposed_communication(const AdviceFacts& f, Findings& found) {
         for (const store::Rank& rank : f.trace.ranks) hosts.insert(rank.host);
         const bool hybrid = f.config("fsdp.sharding_strategy").find("HYBRID") != std::string_view::npos;
         if (hosts.size() > 1 && !hybrid) settings.add("fsdp.sharding_strategy", "HYBRID_SHARD");
-        finding.pytorch = bf16 ? "fully_shard(model, mesh=mesh_2d)"
-                               : "fully_shard(model, mp_policy=MixedPrecisionPolicy(param_dtype="
-                                 "torch.bfloat16))";
+        finding.pytorch = halved ? "fully_shard(model, mesh=mesh_2d)"
+                                 : "fully_shard(model, mp_policy=MixedPrecisionPolicy(param_dtype="
+                                   "torch.bfloat16))";
     }
     finding.job_setting = settings.text;
     PathChange change;
