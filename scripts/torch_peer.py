@@ -1,6 +1,6 @@
 """A GPT and a Llama in PyTorch that have shardscope-train's initial weights, its parallel layers, processes on gloo,
 and a record of their collectives: shared by tensor_parallel.py, context_parallel.py and pipeline_parallel.py, and in
-part by experts.py."""
+part by experts.py and fp16.py."""
 
 import dataclasses
 import itertools
@@ -104,8 +104,9 @@ def ours(tool, *arguments):
     return done.stdout
 
 
-def saved_weights(saved):
-    """{path: (rows, width, values)} of the latest checkpoint in the folder, whose format is "full"."""
+def saved_weights(saved, state=""):
+    """{path: (rows, width, values)} of the latest checkpoint in the folder, whose format is "full"; with `state`, of what the
+    optimizer keeps."""
     with open(os.path.join(saved, "latest"), encoding="utf-8") as file:
         step = os.path.join(saved, file.read().strip())
     with open(os.path.join(step, "manifest.json"), encoding="utf-8") as file:
@@ -114,7 +115,7 @@ def saved_weights(saved):
     for parameter in manifest["parameters"]:
         values = b""
         for piece in parameter["pieces"]:
-            if piece["state"]:
+            if piece["state"] != state:
                 continue
             with open(os.path.join(step, piece["file"]), "rb") as file:
                 file.seek(piece["offset"])
