@@ -346,7 +346,7 @@ void add_float_benchmarks() {
     bench("adamw", adamw_cost(parameters()), optimize<float>);
     bench("fill_normal", random_cost(kActivations),
           [] { fill_normal(m.y.data(), kActivations, 1, 2, 0, 0.0f, 1.0f); });
-    bench("cast_from_fp32", {0, 6 * kHiddens}, [] { cast(m.x.data(), narrow.y.data(), kHiddens); });
+    bench("cast_to_bf16", {0, 6 * kHiddens}, [] { cast(m.x.data(), narrow.y.data(), kHiddens); });
     bench("cast_to_fp32", {0, 6 * kHiddens}, [] { cast(narrow.x.data(), m.y.data(), kHiddens); });
     bench("bf16_product_by_conversion", products_cost(kBlock[2]), [] {
         const Layer& up = kBlock[2];

@@ -63,7 +63,7 @@ sim::Cluster known_cluster() {
     cluster.device.kernel_latency = 1e-9;
     cluster.device.memory_bandwidth = 33e9;
     for (sim::ClassRates& rates : cluster.device.classes) {
-        rates.flops = {7e10, 7e10, 14e10};
+        rates.flops = {7e10, 7e10, 14e10, 7e10};
         rates.efficiency.points = {{1e4, 0.2}, {1e8, 0.8}};
         rates.bandwidth_share.points = {{1e4, 0.9}, {1e7, 0.3}};
     }

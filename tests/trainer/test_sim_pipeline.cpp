@@ -70,7 +70,7 @@ Cluster cluster_of(const sharding::Program& program, const pipeline::Costs& cost
     cluster.device.memory_bandwidth = 1;
     const auto at_share = [](double share) {
         ClassRates rates;
-        rates.flops = {1e30, 1e30, 1e30};
+        rates.flops = {1e30, 1e30, 1e30, 1e30};
         rates.bandwidth_share.points = {{1, share}};
         return rates;
     };

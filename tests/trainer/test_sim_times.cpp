@@ -50,12 +50,12 @@ TEST(SimTimes, FollowAKernelsTypeAndACopysDirection) {
     HandPlan plan;
     plan.kernel("fp32", 1'000).kernel("bf16", 1'000);
     plan.plan.ops.back().kernel().dtype = plan::DType::bf16;
-    plan.kernel("fp16", 1'000);  // without a rate of its own: that of fp32
+    plan.kernel("fp16", 1'000);
     plan.plan.ops.back().kernel().dtype = plan::DType::fp16;
     const auto work = work_of(plan);
     EXPECT_EQ(work[0].end - work[0].start, 1'000);
     EXPECT_EQ(work[1].end - work[1].start, 250);
-    EXPECT_EQ(work[2].end - work[2].start, 1'000);
+    EXPECT_EQ(work[2].end - work[2].start, 125);
 
     const Cluster cluster = testing::round_cluster();
     const Costs costs(cluster);

@@ -60,6 +60,22 @@ TEST_F(Checkpoints, AreSavedAtTheGivenInterval) {
     }
 }
 
+// The first six steps overflow and are skipped: the run goes on with the scale that they have left, and with
+// Adam's count of the other three, as threads or processes.
+TEST_F(Checkpoints, OfFp16GoOnWithTheLossScale) {
+    const std::string job = sample("fp16.toml");
+    const Json whole = train_json({job, "--run.steps=14"});
+    train_json({job, "--run.steps=9", "--checkpoint.save=" + save()});
+    EXPECT_THAT(read_file(save() + "/step-9/manifest.json"),
+                HasSubstr("\"loss_scale\":{\"scale\":4194304.0,\"clean\":3,\"skipped\":6,\"hysteresis\":1}"));
+    for (const char* processes : {"0", "2"}) {
+        const Json further = train_json({job, "--run.steps=14", "--checkpoint.load=" + save(),
+                                         std::string("--run.processes=") + processes});
+        ASSERT_EQ(further.at("losses").size(), 5U);
+        for (std::size_t i = 0; i < 5; ++i) EXPECT_EQ(further["losses"][i], whole["losses"][9 + i]) << i;
+    }
+}
+
 TEST_F(Checkpoints, AnotherRunsCheckpointIsNotReplacedWithoutOverwrite) {
     const Words saving = gpt({"--run.steps=1", "--checkpoint.save=" + save()});
     train_json(saving);
