@@ -176,7 +176,7 @@ TEST_F(DamagedDcp, IsRefusedWithWhatIsWrong) {
                         "file of this format names other classes only")));
     EXPECT_THAT(refused_with("cos\nsystem\n."), HasSubstr("import os.system"));
     EXPECT_THAT(refused_with("model.net.0.bias", "model.net.0.bios"),
-                HasSubstr(".metadata: element 0 of net.0.bias is not stored"));
+                HasSubstr(".metadata: has the optimizer's state of net.0.bias, but not its values"));
     EXPECT_THAT(refused_with("N."), HasSubstr("is not the metadata of torch.distributed.checkpoint"));
     EXPECT_THAT(refused_with("__0_0.distcp", "../_0.distcp"),
                 HasSubstr("is not a part of a file in its folder"));

@@ -123,6 +123,8 @@ class DcpReader {
         for (auto& [path, parameter] : parameters_) {
             if (const std::optional<std::int64_t> twice = sort_pieces(parameter.pieces))
                 fail(fmt::format("two boxes of {} contain element {}", path, *twice));
+            if (!parameter.pieces.empty() && !parameter.pieces.front().state.empty())
+                fail(fmt::format("has the optimizer's state of {}, but not its values", path));
             result_.manifest.parameters.push_back(std::move(parameter));
         }
         return std::move(result_);

@@ -142,6 +142,7 @@ std::vector<ManifestFile> part_files(const SavePlan& plan, PartPlace where, int 
         bytes = std::max(bytes, (own ? piece.part_offset : piece.offset) + bytes_of(piece));
     }
     std::vector<ManifestFile> parts;
+    parts.reserve(files.size());
     for (const auto& [name, bytes] : files) parts.push_back({name, bytes});
     return parts;
 }
