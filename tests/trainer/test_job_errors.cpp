@@ -54,7 +54,8 @@ TEST(JobErrors, NameTheLineAndTheNearestRightName) {
          "job.toml:1: there is no section [xyzzy]; the sections are run, model, data, parallel, fsdp, ddp, "
          "train, precision, memory, optimizer, checkpoint, sim"},
         {"[parallel]\nfoobarbaz = 1",
-         "job.toml:2: there is no key foobarbaz in [parallel]; its keys are mode, tensor, sequence, sync_batch_norm, "
+         "job.toml:2: there is no key foobarbaz in [parallel]; its keys are mode, tensor, sequence, "
+         "sync_batch_norm, "
          "context, context_exchange, pipeline, schedule, virtual_stages, order, stages, expert"},
         {"[run]\nbatch = 8", "job.toml:2: there is no key batch in [run]; did you mean data.batch?"},
         {"steps = 3", "job.toml:1: the key steps is in no section; write it below a line like [run]"},
@@ -122,7 +123,8 @@ TEST(JobErrors, NameTheLineOfATomlError) {
 
 TEST(JobErrors, StayOnOneLineWhateverTheyQuote) {
     EXPECT_EQ(error_of("[parallel]\n\"ab\\ncdefgh\" = 1"),
-              "job.toml:2: there is no key ab?cdefgh in [parallel]; its keys are mode, tensor, sequence, sync_batch_norm, "
+              "job.toml:2: there is no key ab?cdefgh in [parallel]; its keys are mode, tensor, sequence, "
+              "sync_batch_norm, "
               "context, context_exchange, pipeline, schedule, virtual_stages, order, stages, expert");
 }
 
