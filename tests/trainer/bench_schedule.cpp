@@ -41,7 +41,7 @@ Cost measure(const sharding::Program& program, int steps) {
     const data::SyntheticDataset dataset(job.run.seed, job.model.width);
     HostCalls calls;
     calls.next_batch = [&](void* input, void* target) { dataset.fill(0, job.data.batch, input, target); };
-    calls.read_loss = [](std::int64_t, std::span<const double>, std::int32_t) {};
+    calls.read_loss = [](std::int64_t, std::span<const double>, std::int32_t, std::optional<double>) {};
     Ranks ranks(program, {}, [&](int) { return calls; });
     std::mutex mutex;
     Cost cost;

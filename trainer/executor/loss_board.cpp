@@ -17,7 +17,7 @@ LossBoard::LossBoard(const Size& size, std::function<void(const BoardLoss&)> on_
       latest_(ranks_, std::numeric_limits<std::int64_t>::min()) {}
 
 void LossBoard::tell(int rank, std::int64_t step, std::span<const double> losses, std::int32_t module,
-                     const StepMemory& memory) {
+                     const StepMemory& memory, std::optional<double> norm) {
     const std::lock_guard lock(mutex_);
     const auto r = static_cast<std::size_t>(rank);
     if (step <= latest_[r]) return;
@@ -25,7 +25,8 @@ void LossBoard::tell(int rank, std::int64_t step, std::span<const double> losses
     Row& row = rows_
                    .try_emplace(step, Row{std::vector<std::vector<double>>(ranks_),
                                           std::vector<std::int32_t>(ranks_, -1),
-                                          {}})
+                                          {},
+                                          norm})
                    .first->second;
     row.losses[r].assign(losses.begin(), losses.end());
     row.modules[r] = module;
@@ -40,6 +41,7 @@ BoardLoss LossBoard::sum(std::int64_t step, const Row& row) const {
     BoardLoss total;
     total.step = step;
     total.memory = row.memory;
+    total.gradient_norm = row.norm;
     std::size_t pieces = 0, reports = 0;
     for (const std::vector<double>& losses : row.losses) {
         pieces = std::max(pieces, losses.size());

@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -20,6 +21,7 @@ struct BoardLoss {
     std::int32_t module = -1;  // first with a non-finite output, of the lowest rank that has one; -1: none
     std::int64_t pieces = 0;   // number summed, of all ranks
     StepMemory memory;         // the largest of all ranks
+    std::optional<double> gradient_norm;  // over all ranks, each of which knows it; none: not reported
 };
 
 class LossBoard {
@@ -35,13 +37,14 @@ class LossBoard {
     // `losses`: of the rank's micro-batches (or batches), as many as on the others that compute losses; none
     // if it computes none. Steps increase; one that the rank has submitted before is ignored.
     void tell(int rank, std::int64_t step, std::span<const double> losses, std::int32_t module = -1,
-              const StepMemory& memory = {});
+              const StepMemory& memory = {}, std::optional<double> norm = {});
 
   private:
     struct Row {
         std::vector<std::vector<double>> losses;  // by rank
         std::vector<std::int32_t> modules;        // by rank
         StepMemory memory;                        // the largest so far
+        std::optional<double> norm;
         std::size_t told = 0;
     };
     BoardLoss sum(std::int64_t step, const Row& row) const;

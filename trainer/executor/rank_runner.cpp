@@ -157,7 +157,9 @@ void RankRunner::host_call(const plan::Op& op) {
             std::memcpy(losses.data(), data(0), losses.size() * sizeof(double));
             std::int32_t module = -1;
             if (data(1)) module = std::atomic_ref(*reinterpret_cast<std::int32_t*>(data(1))).load();
-            calls_.read_loss(plan().kind == plan::PlanKind::finish ? step_ : step_ - 1, losses, module);
+            std::optional<double> norm;
+            if (data(2)) std::memcpy(&norm.emplace(), data(2), sizeof(double));
+            calls_.read_loss(plan().kind == plan::PlanKind::finish ? step_ : step_ - 1, losses, module, norm);
             break;
         }
         case plan::HostCall::read_validation_loss: {

@@ -40,8 +40,11 @@ struct Shared {
 // The targets of a Plan's host calls, called on the rank's host thread.
 struct HostCalls {
     std::function<void(void* input, void* target)> next_batch;
-    // `losses`: by micro-batch. `module`: the first whose output was not finite; -1: none.
-    std::function<void(std::int64_t step, std::span<const double> losses, std::int32_t module)> read_loss;
+    // `losses`: by micro-batch. `module`: the first whose output was not finite; -1: none. `norm`: of the
+    // gradients; none: it is not reported.
+    std::function<void(std::int64_t step, std::span<const double> losses, std::int32_t module,
+                       std::optional<double> norm)>
+        read_loss;
     // `values`: the loss and, if the model classifies, the accuracy.
     std::function<void(std::span<const double> values)> read_validation_loss;
     std::function<void(const LossScaleStep&)> scaled_loss;  // in fp16, in each step before its update

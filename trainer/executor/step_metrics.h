@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 #include "traces/store/sink.h"
@@ -49,13 +50,16 @@ struct StepMemory {
 
 // The values of a step; nothing of the job is needed when they are written.
 struct StepMetrics {
-    StepMetrics(const job::Job& job, std::int64_t step, double seconds, const StepMemory& of)
+    StepMetrics(const job::Job& job, std::int64_t step, double seconds, const StepMemory& of,
+                std::optional<double> gradient_norm = {})
         : items(job),
           rate(learning_rate(job.optimizer, batch_factor(job), job.run.steps, step)),
           per_second(seconds > 0 ? static_cast<double>(items.count) / seconds : 0),
-          memory(of) {}
+          memory(of),
+          norm(gradient_norm) {}
     void add_to(traces::store::EventSink& sink, const MetricPlace& place) const {
         add_metric(sink, place, "learning_rate", rate);
+        if (norm) add_metric(sink, place, "gradient_norm", *norm);
         if (per_second > 0) add_metric(sink, place, items.rate_name, per_second);
         add_metric(sink, place, "allocated_bytes", static_cast<double>(memory.allocated));
         add_metric(sink, place, "peak_bytes", static_cast<double>(memory.peak));
@@ -64,6 +68,7 @@ struct StepMetrics {
     StepItems items;
     double rate = 0, per_second = 0;  // the learning rate; items, 0: unknown
     StepMemory memory;
+    std::optional<double> norm;  // of the gradients before they are clipped; none: not reported
 };
 
 }  // namespace shardscope::trainer::executor

@@ -75,7 +75,7 @@ class Training {
     void step(int rank, std::int64_t number, RankRunner& runner);
     void read_last_loss(int rank, std::int64_t steps_done, RankRunner& runner);
     void tell(const char* name, int rank, std::int64_t step, std::span<const double> losses,
-              std::int32_t module, const StepMemory& memory);
+              std::int32_t module, const StepMemory& memory, std::optional<double> norm = {});
     MetricPlace place_of(std::int64_t step) const;
     double seconds_of(std::int64_t step, double now);
     void hear(LossBoard& board, int rank, std::string_view text);
@@ -179,18 +179,20 @@ void Training::listen() {
 
 // The process of rank 0 collects the losses, of a tensor group its first rank's: the others have the same.
 void Training::tell(const char* name, int rank, std::int64_t step, std::span<const double> losses,
-                    std::int32_t module, const StepMemory& memory) {
+                    std::int32_t module, const StepMemory& memory, std::optional<double> norm) {
     if (program_.mesh().tensor_index(rank) > 0) return;
     if (options_.processes) {
-        options_.processes->world->tell(name, world::MessageWriter()
-                                                  .add(step)
-                                                  .add(module)
-                                                  .add(memory.allocated)
-                                                  .add(memory.peak)
-                                                  .add_all(losses)
-                                                  .text());
+        options_.processes->world->tell(
+            name, world::MessageWriter()
+                      .add(step)
+                      .add(module)
+                      .add(memory.allocated)
+                      .add(memory.peak)
+                      .add_all(norm ? std::vector<double>{*norm} : std::vector<double>())
+                      .add_all(losses)
+                      .text());
     } else {
-        board(name).tell(board_rank(rank), step, losses, module, memory);
+        board(name).tell(board_rank(rank), step, losses, module, memory, norm);
     }
 }
 
@@ -203,7 +205,9 @@ void Training::hear(LossBoard& board, int rank, std::string_view text) {
         StepMemory memory;
         memory.allocated = message.number<std::int64_t>();
         memory.peak = message.number<std::int64_t>();
-        board.tell(board_rank(rank), step, message.numbers<double>(), module, memory);
+        const std::vector<double> norm = message.numbers<double>();
+        board.tell(board_rank(rank), step, message.numbers<double>(), module, memory,
+                   norm.empty() ? std::nullopt : std::optional(norm.front()));
     } catch (...) {
         ranks_.fail(std::current_exception());
     }
@@ -334,11 +338,12 @@ HostCalls Training::calls_of(int rank) {
                                         program_.mesh().data_rank(rank), batch),
                   batch, input, target);
     };
-    calls.read_loss = [this, rank](std::int64_t step, std::span<const double> losses, std::int32_t module) {
+    calls.read_loss = [this, rank](std::int64_t step, std::span<const double> losses, std::int32_t module,
+                                   std::optional<double> norm) {
         // What a stage before the last has copied is no loss.
         const RankRunner& runner = ranks_.runner(rank);
         tell(kLoss, rank, step, program_.of(rank).has_loss() ? losses : std::span<const double>(), module,
-             {runner.live_bytes(), runner.peak().bytes});
+             {runner.live_bytes(), runner.peak().bytes}, norm);
     };
     calls.read_validation_loss = [&state](std::span<const double> values) {
         state.validation_losses.push_back(values[0]);
@@ -376,7 +381,7 @@ void Training::on_loss(const BoardLoss& loss) {
     result_.known_at.push_back(now);
     const double seconds = seconds_of(loss.step, now);
     if (options_.recorder) {
-        options_.recorder->describe_with([metrics = StepMetrics(job_, loss.step, seconds, loss.memory), place,
+        options_.recorder->describe_with([metrics = StepMetrics(job_, loss.step, seconds, loss.memory, loss.gradient_norm), place,
                                           loss](traces::store::EventSink& sink) {
             sink.add(traces::schema::LossRow{loss.step, loss.loss});
             metrics.add_to(sink, place);

@@ -108,6 +108,10 @@ void Checks::data() const {
         refuse("train.validate_every", "data.validation",
                "nothing is held out to validate on; set data.validation, 0.1 for a tenth of the data");
     }
+    if (job_.train.gradient_norm && job_.train.clip_norm > 0) {
+        refuse("train.gradient_norm", "train.clip_norm",
+               "clipping computes the norm, and its metric is recorded anyway; omit the key");
+    }
 }
 
 // The sizes of the axes divide the ranks.

@@ -398,6 +398,9 @@ std::vector<Key> make_keys() {
                       "reduce gradients after every micro-batch; false: after the last one (no_sync)"),
         train.number("clip_norm", &TrainSection::clip_norm, 0, 1e9,
                      "largest norm of all gradients together; 0: not clipped"),
+        train.boolean(
+            "gradient_norm", &TrainSection::gradient_norm,
+            "report the norm of all gradients together as a metric; train.clip_norm reports it anyway"),
         train.integer("validate_every", &TrainSection::validate_every, 0, 1e9,
                       "steps between validations; 0: at the end only (with data.validation)"),
         train.parsed("freeze", &TrainSection::freeze, parse_modules,

@@ -87,8 +87,8 @@ enum class Kernel : std::uint8_t {
 enum class HostCall : std::uint8_t {
     none,        // of a lifted run: the host's own time, recorded_ns
     next_batch,  // args: input, target (host buffers) receive the samples of the micro-batch of this rank
-    read_loss,   // args: the pinned losses (one fp64 per micro-batch) and the pinned non-finite flag (int32)
-                 // of the previous step
+    read_loss,  // args: the pinned losses (one fp64 per micro-batch), the pinned non-finite flag (int32) and,
+                // if it is reported, the pinned gradient norm (fp64) of the previous step
     read_validation_loss,  // args: the pinned loss (fp64) of the batch that the Plan evaluated and, if the
                            // model classifies, the share of its samples whose class was found (fp64)
     read_overflow,         // args: pinned fp32, not 0 if a gradient of the step overflowed on some rank

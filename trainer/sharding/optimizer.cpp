@@ -1,8 +1,10 @@
 #include "trainer/sharding/optimizer.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
+#include "traces/schema/enums.h"
 #include "trainer/kernels/cost.h"
 #include "trainer/sharding/values.h"
 
@@ -283,9 +285,10 @@ void OptimizerPlanner::read_overflow(plan::PlanBuilder& builder, const plan::Ten
 
 // torch.nn.utils.clip_grad_norm_ over all shards: one norm of all gradients, then one factor for them.
 void OptimizerPlanner::clip(plan::PlanBuilder& builder) {
-    if (clip_norm_ <= 0) return;
+    if (!norm_wanted_) return;
+    const bool clips = clip_norm_ > 0;
     const plan::PlanBuilder::Scope scope(builder, plan::Phase::optimizer, -1, -1);
-    const plan::PlanBuilder::Range range(builder, "clip_grad_norm_");
+    const plan::PlanBuilder::Range range(builder, clips ? "clip_grad_norm_" : "get_total_norm");
     std::vector<const OptimizerSlot*> trained, counted;
     const bool on_host = this->on_host();
     for (const OptimizerSlot& slot : slots_) {
@@ -301,17 +304,28 @@ void OptimizerPlanner::clip(plan::PlanBuilder& builder) {
     const plan::MemorySpace space = on_host ? plan::MemorySpace::pinned : plan::MemorySpace::device;
     const plan::Tensor factor =
         builder.new_tensor("clip factor", plan::MemoryCategory::other, 1, plan::DType::fp32, stream, space);
-    const plan::Tensor norm =
+    norm_ =
         builder.new_tensor("gradient norm", plan::MemoryCategory::other, 1, plan::DType::fp64, stream, space);
+    norm_on_host_ = on_host;
     const std::int64_t count = sums.elements();
-    builder.kernel(plan::Kernel::clip_factor, "clip_factor", {factor, norm, sums}, {count}, count, stream)
+    builder.kernel(plan::Kernel::clip_factor, "clip_factor", {factor, norm_, sums}, {count}, count, stream)
         .kernel()
-        .scalars = {clip_norm_};
+        .scalars = {clips ? clip_norm_ : std::numeric_limits<double>::infinity()};
+    if (!clips) return;
     for (const OptimizerSlot* slot : trained) {
         const plan::PlanBuilder::Scope of_slot(builder, plan::Phase::optimizer, slot->module, slot->unit);
         builder.kernel(plan::Kernel::scale_by, "aten::_foreach_mul_", {slot->gradient, factor},
                        {slot->elements}, slot->elements, stream_of(*slot));
     }
+}
+
+void OptimizerPlanner::copy_norm(plan::PlanBuilder& builder, const plan::Arg& to) {
+    if (!norm_) return;
+    const plan::Stream stream = norm_on_host_ ? plan::Stream::host : plan::Stream::compute;
+    builder.memcpy(to, norm_,
+                   norm_on_host_ ? traces::schema::kCopyHostToHost : traces::schema::kCopyDeviceToHost,
+                   stream);
+    norm_ = {};
 }
 
 void OptimizerPlanner::step(plan::PlanBuilder& builder) {

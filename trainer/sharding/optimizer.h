@@ -53,6 +53,7 @@ class OptimizerPlanner {
         : options_(job.optimizer),
           clip_norm_(job.train.clip_norm),
           scales_loss_(job.precision.scales_loss()),
+          norm_wanted_(job.train.reports_norm()),
           mesh_(mesh),
           parameters_(parameters) {}
 
@@ -69,6 +70,9 @@ class OptimizerPlanner {
     // Frees the gradients of the previous step ("set to None"), except those that are stored elsewhere.
     void zero_grad(plan::PlanBuilder& builder);
     void step(plan::PlanBuilder& builder);
+    // Copies the norm of step()'s gradients, an fp64, to pinned memory, and lets go of its buffer. Nothing if
+    // the job does not report it.
+    void copy_norm(plan::PlanBuilder& builder, const plan::Arg& to);
 
     // Where the elements of the parameters and of their state are, for a rank: everything that it keeps from
     // step to step, including the parameters that others update for it.
@@ -114,6 +118,9 @@ class OptimizerPlanner {
     job::OptimizerSection options_;
     double clip_norm_ = 0;
     bool scales_loss_ = false;
+    bool norm_wanted_ = false;
+    plan::Tensor norm_;          // of the step that is planned, fp64
+    bool norm_on_host_ = false;  // the host computes it (cpu_offload)
     plan::Mesh mesh_;
     std::size_t parameters_;
     std::vector<OptimizerSlot> slots_;

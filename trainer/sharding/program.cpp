@@ -141,6 +141,8 @@ void Program::make_plans() {
     const std::int64_t losses = job_.train.accumulation * kDouble;
     loss_host_ = declare("loss (host)", plan::MemorySpace::pinned, losses);
     finite_host_ = declare("non-finite flag", plan::MemorySpace::pinned, sizeof(std::int32_t));
+    if (job_.train.reports_norm())
+        norm_host_ = declare("gradient norm (host)", plan::MemorySpace::pinned, kDouble);
     if (job_.train.accumulation > 1 && has_loss())
         losses_ = declare("losses", plan::MemorySpace::device, losses);
     if (job_.memory.gemm_workspace_bytes > 0) {
@@ -220,6 +222,7 @@ plan::Plan Program::make_setup() {
         builder.allocate(loss_host_, plan::Stream::host);
         builder.allocate(finite_host_, plan::Stream::host);
         builder.memset(builder.whole(finite_host_), plan::Stream::host, 0xFF);  // -1: everything is finite
+        if (norm_host_ >= 0) builder.allocate(norm_host_, plan::Stream::host);
         if (losses_ >= 0) builder.allocate(losses_, plan::Stream::compute);
         if (workspace_ >= 0) builder.allocate(workspace_, plan::Stream::compute);
         parallelism_->set_up_buffers(builder);
@@ -316,6 +319,13 @@ Program::Variables Program::micro_batches(plan::PlanBuilder& builder) {
     return variables;
 }
 
+// The host takes what the previous step has copied.
+void Program::read_loss(plan::PlanBuilder& builder) const {
+    std::vector<plan::Arg> from = {builder.whole(loss_host_), builder.whole(finite_host_)};
+    if (norm_host_ >= 0) from.push_back(builder.whole(norm_host_));
+    builder.host_call(plan::HostCall::read_loss, "read_loss", std::move(from));
+}
+
 // The loop of every PyTorch tutorial: zero_grad; for each micro-batch next batch, forward, loss, backward;
 // step. The loss is read one step late, so that the host is ahead of the device by at most one step.
 plan::Plan Program::make_step(plan::PlanKind kind) {
@@ -334,14 +344,14 @@ plan::Plan Program::make_step(plan::PlanKind kind) {
         const plan::PlanBuilder::Range range(builder, "aten::item");
         if (loss_pending_) {
             builder.host_wait(loss_event_);
-            builder.host_call(plan::HostCall::read_loss, "read_loss",
-                              {builder.whole(loss_host_), builder.whole(finite_host_)});
+            read_loss(builder);
         }
         if (variables.loss) {
             const plan::Arg losses =
                 losses_ >= 0 ? builder.whole(losses_) : plan::Arg{variables.loss.view.buffer, 0, kDouble};
             builder.memcpy(builder.whole(loss_host_), losses, traces::schema::kCopyDeviceToHost);
         }
+        if (norm_host_ >= 0) parallelism_->optimizer().copy_norm(builder, builder.whole(norm_host_));
         builder.record(loss_event_, plan::Stream::compute);
     }
     loss_pending_ = true;
@@ -354,8 +364,7 @@ plan::Plan Program::make_step(plan::PlanKind kind) {
 plan::Plan Program::make_finish() {
     plan::PlanBuilder builder = new_builder(plan::PlanKind::finish);
     builder.host_wait(loss_event_);
-    builder.host_call(plan::HostCall::read_loss, "read_loss",
-                      {builder.whole(loss_host_), builder.whole(finite_host_)});
+    read_loss(builder);
     return builder.take();
 }
 

@@ -112,6 +112,7 @@ class Program {
     Variables micro_batches(plan::PlanBuilder& builder);
     PipelineStep pipeline_step(plan::PlanBuilder& builder) const;
     void keep_loss(plan::PlanBuilder& builder, int micro, const plan::Tensor& loss) const;
+    void read_loss(plan::PlanBuilder& builder) const;
     plan::Plan make_setup();
     plan::Plan make_step(plan::PlanKind kind);
     plan::Plan make_finish();
@@ -127,6 +128,7 @@ class Program {
     Purpose purpose_;
     plan::BufferId loss_host_ = -1;    // pinned: the losses of the previous step, one per micro-batch
     plan::BufferId finite_host_ = -1;  // pinned: the flag that kernels write (see KernelOp::checks_output)
+    plan::BufferId norm_host_ = -1;    // pinned: the gradient norm of the previous step; -1: not reported
     plan::BufferId losses_ = -1;       // device: the same losses during the step; -1 with one micro-batch
     // Device: workspaces of the matmul library's handles (memory.gemm_workspace_bytes).
     plan::BufferId workspace_ = -1;
