@@ -31,14 +31,6 @@ constexpr const char* kLatest = "latest";
     throw std::system_error(error, std::generic_category(), path.string());
 }
 
-// The step number in "step-20"; nullopt for any other name.
-std::optional<std::int64_t> step_of(std::string_view name) {
-    if (!name.starts_with(kStepPrefix)) return std::nullopt;
-    name.remove_prefix(kStepPrefix.size());
-    const auto step = traces::schema::number_of<std::int64_t>(name);
-    return step.value_or(-1) < 0 ? std::nullopt : step;
-}
-
 bool has_manifest(const fs::path& folder) {
     std::error_code ignored;
     return fs::is_regular_file(folder / kManifestName, ignored);
@@ -49,7 +41,7 @@ std::optional<std::int64_t> replaced_step_of(std::string_view name) {
     if (!name.starts_with('.') || !name.ends_with(kReplacedSuffix)) return std::nullopt;
     name.remove_prefix(1);
     name.remove_suffix(kReplacedSuffix.size());
-    return step_of(name);
+    return step_of_folder(name);
 }
 
 std::optional<fs::path> highest_step(const fs::path& save) {
@@ -60,7 +52,7 @@ std::optional<fs::path> highest_step(const fs::path& save) {
     for (auto entry = fs::directory_iterator(save, error); !error && entry != fs::directory_iterator();
          entry.increment(error)) {
         const std::string name = entry->path().filename().string();
-        const std::optional<std::int64_t> in_place = step_of(name), replaced = replaced_step_of(name);
+        const std::optional<std::int64_t> in_place = step_of_folder(name), replaced = replaced_step_of(name);
         if ((!in_place && !replaced) || !has_manifest(entry->path())) continue;
         const std::pair found(in_place ? *in_place : *replaced, in_place.has_value());
         if (highest && found < *highest) continue;
@@ -185,6 +177,38 @@ std::string trial_file_name(std::string_view name) {
     return fmt::format("{}{}{}", kTrialPrefix, name, kUnfinishedSuffix);
 }
 
+std::optional<std::int64_t> step_of_folder(std::string_view name) {
+    if (!name.starts_with(kStepPrefix)) return std::nullopt;
+    name.remove_prefix(kStepPrefix.size());
+    const auto step = traces::schema::number_of<std::int64_t>(name);
+    return step.value_or(-1) < 0 ? std::nullopt : step;
+}
+
+void replace_file(const fs::path& path, std::string_view text) {
+    const fs::path fresh = path.parent_path() / ("." + path.filename().string() + ".tmp");
+    fs::remove(fresh);
+    write_file(fresh, text);
+    fs::rename(fresh, path);
+    sync_folder(path.parent_path());
+}
+
+std::vector<std::int64_t> saved_steps(const fs::path& save) {
+    std::vector<std::int64_t> steps;
+    for (const fs::directory_entry& entry : fs::directory_iterator(save)) {
+        const auto step = step_of_folder(entry.path().filename().string());
+        if (step && has_manifest(entry.path())) steps.push_back(*step);
+    }
+    return steps;
+}
+
+void remove_step(const fs::path& save, std::int64_t step) {
+    // What is left of an interrupted removal looks like an interrupted save.
+    const fs::path going = save / unfinished_folder_name(step);
+    fs::remove_all(going);
+    fs::rename(save / step_folder_name(step), going);
+    fs::remove_all(going);
+}
+
 void publish_step(const fs::path& save, std::int64_t step) {
     const fs::path unfinished = save / unfinished_folder_name(step), place = save / step_folder_name(step);
     sync_folder(unfinished);
@@ -195,11 +219,7 @@ void publish_step(const fs::path& save, std::int64_t step) {
         fs::rename(unfinished, place);
     }
     sync_folder(save);
-    const fs::path new_latest = save / ".latest.tmp";
-    fs::remove(new_latest);
-    write_file(new_latest, step_folder_name(step) + "\n");
-    fs::rename(new_latest, save / kLatest);
-    sync_folder(save);
+    replace_file(save / kLatest, step_folder_name(step) + "\n");
     if (replaces) fs::remove_all(unfinished);
 }
 
@@ -241,7 +261,7 @@ fs::path find_checkpoint(const fs::path& path) {
             fmt::format("{}: cannot be read: {}", latest.string(), unreadable.code().message()));
     }
     while (!name.empty() && (name.back() == '\n' || name.back() == '\r')) name.pop_back();
-    const std::optional<std::int64_t> step = step_of(name);
+    const std::optional<std::int64_t> step = step_of_folder(name);
     if (!step) {
         throw CheckpointError(
             fmt::format("{}: does not name a checkpoint (\"step-\" and a number); name its folder "

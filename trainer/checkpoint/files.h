@@ -1,6 +1,7 @@
 // The folder of a checkpoint on disk: files that are synced to the disk, and folders that appear as a whole.
 //
 //     SAVE/latest              the name of the newest checkpoint and a line feed
+//     SAVE/best                the name of the one with the lowest validation loss, and the loss (keep.h)
 //     SAVE/step-20/            a checkpoint; its manifest.json is written last
 //     SAVE/.lock               held by the run that saves there
 //     SAVE/.step-30.tmp/       a checkpoint that is being written; never read
@@ -13,10 +14,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "traces/store/file_descriptor.h"
 
@@ -61,6 +64,8 @@ inline constexpr const char* kLockName = ".lock";
 std::string step_folder_name(std::int64_t step);        // "step-20"
 std::string unfinished_folder_name(std::int64_t step);  // ".step-20.tmp"
 std::string replaced_folder_name(std::int64_t step);    // ".step-20.old"
+// The step number in "step-20"; none for any other name.
+std::optional<std::int64_t> step_of_folder(std::string_view name);
 
 // ".trial-NAME.tmp": a file that is written only to test whether the folder is writable.
 std::string trial_file_name(std::string_view name);
@@ -68,6 +73,15 @@ std::string trial_file_name(std::string_view name);
 // Moves the complete checkpoint of a step from its unfinished folder to its final place, then lets `latest`
 // name it. An earlier checkpoint of that step is replaced atomically and then removed.
 void publish_step(const std::filesystem::path& save, std::int64_t step);
+
+// Writes a file that names a checkpoint; whoever reads it finds the old text or the new one.
+void replace_file(const std::filesystem::path& path, std::string_view text);
+
+// The complete checkpoints in the folder, in any order.
+std::vector<std::int64_t> saved_steps(const std::filesystem::path& save);
+
+// Removes a checkpoint, which is not complete for anyone from the first moment on.
+void remove_step(const std::filesystem::path& save, std::int64_t step);
 
 // Removes what interrupted saves left behind. A checkpoint that was moved aside and not yet replaced is moved
 // back.

@@ -1,7 +1,10 @@
 #include "trainer/cli/checkpointing.h"
 
 #include <algorithm>
+#include <exception>
+#include <filesystem>
 #include <span>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -102,10 +105,30 @@ void Checkpointing::prepare(const sharding::Program& program, const data::Tokeni
         settings.world = &joined_->world();
         settings.several_hosts = joined_->world().hosts() > 1;
     }
+    auto saved = [this, tell = std::move(on_saved)](checkpoint::SaveReport report) {
+        try {
+            if (keeper_ && report.error.empty()) keeper_->saved(report.step);
+        } catch (const std::exception& error) {
+            report.error = fmt::format("{} is saved, but an earlier checkpoint could not be removed: {}",
+                                       report.folder, error.what());
+        }
+        tell(report);
+    };
     together(joined_, [&] {
+        std::error_code error;
+        const bool continues = stored_ && std::filesystem::equivalent(stored_->folder().parent_path(),
+                                                                      job_.checkpoint.save, error);
+        if (first() && !job_.checkpoint.keep.all())
+            keeper_.emplace(job_.checkpoint.save, job_.checkpoint.keep, continues);
         saver_ = std::make_unique<checkpoint::CheckpointSaver>(job_, checkpoint::layout_of(program),
-                                                               std::move(settings), std::move(on_saved));
+                                                               std::move(settings), std::move(saved));
     });
+}
+
+std::string Checkpointing::best() const {
+    if (!keeper_ || !keeper_->best()) return "";
+    return (std::filesystem::path(job_.checkpoint.save) / checkpoint::step_folder_name(*keeper_->best()))
+        .string();
 }
 
 void Checkpointing::attach(executor::RunOptions& options) {

@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 
+#include "trainer/checkpoint/keep.h"
 #include "trainer/checkpoint/loader.h"
 #include "trainer/checkpoint/saver.h"
 #include "trainer/cli/join.h"
@@ -39,6 +40,12 @@ class Checkpointing {
 
     // Sets the hooks, the first step and the first sample.
     void attach(executor::RunOptions& options);
+    // A validation loss, before the checkpoint of its step: checkpoint.keep may go by it.
+    void validated(const executor::ValidationReport& report) {
+        if (keeper_) keeper_->validated(report.step + 1, report.loss);
+    }
+    // The folder of the checkpoint with the lowest validation loss; empty: checkpoint.keep is not "best".
+    std::string best() const;
 
     std::int64_t first_step() const { return stored_ && !starts_new() ? stored_->manifest().step : 0; }
     bool saves() const { return saver_ != nullptr; }
@@ -56,6 +63,7 @@ class Checkpointing {
     std::unique_ptr<checkpoint::StoredCheckpoint> stored_;
     std::shared_ptr<const data::Tokenizer> tokenizer_;
     std::unique_ptr<checkpoint::CheckpointLoader> loader_;
+    std::optional<checkpoint::CheckpointKeeper> keeper_;  // in the process that completes saves
     std::unique_ptr<checkpoint::CheckpointSaver> saver_;
     std::mutex mutex_;
     checkpoint::ManifestLossScale loss_scale_;  // of the step that is saved; guarded by mutex_

@@ -167,7 +167,10 @@ void Training::carry_out() {
     if (joined_) options.processes = &joined_->processes();
     options.validation = data_.validation.get();
     options.on_step = [this](const executor::StepReport& step) { progress_->report(step); };
-    options.on_validation = [this](const executor::ValidationReport& report) { progress_->report(report); };
+    options.on_validation = [this](const executor::ValidationReport& report) {
+        progress_->report(report);
+        checkpoints_.validated(report);
+    };
     options.on_warning = [this](const std::string& warning) { say("shardscope-train: warning: " + warning); };
     options.on_overflow = [this](const std::string& line) { say(line); };
     options.control = &control;
@@ -221,6 +224,8 @@ void Training::print() const {
         for (const executor::ValidationReport& report : run_.validation)
             fmt::print("Validation after step {}: loss {:.6f}{}\n", report.step + 1, report.loss,
                        accuracy_words(report));
+        if (const std::string best = checkpoints_.best(); !best.empty())
+            fmt::print("Checkpoint with the lowest validation loss: {}\n", best);
         if (run_.diverged_at) fmt::print("Note: {}\n", run_.divergence);
         fmt::print("Average step: {:.0f} µs\n", result_.average_step_us);
     }

@@ -265,6 +265,7 @@ void Training::host(int rank, RankRunner& runner) {
     };
     const auto save_now = [&] {
         if (!options_.hooks.at_step_end || saved == done) return;
+        if (job_.checkpoint.keep.best) validate_now();
         read_last_loss(rank, done, runner);
         put_aside([&] { save(rank, done, runner); });
         saved = done;

@@ -428,6 +428,14 @@ void Checks::rest() const {
         refuse("checkpoint.format", "model.type",
                "filters are kept channels last, which safetensors cannot express; set it to \"dcp\"");
     }
+    if (!job_.checkpoint.keep.all() && job_.checkpoint.save.empty()) {
+        refuse("checkpoint.keep", "checkpoint.save",
+               "nothing is saved of which some could be kept; set checkpoint.save to a folder");
+    }
+    if (job_.checkpoint.keep.best && !job_.validates()) {
+        refuse("checkpoint.keep", "data.validation",
+               "\"best\" goes by the validation loss; set data.validation, 0.1 for a tenth of the text");
+    }
 }
 
 void finish(Job& job, const std::string& file, const Origins& origins) {

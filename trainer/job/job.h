@@ -296,10 +296,23 @@ struct SimSection {
     int trace_ranks = 8;  // ranks that a trace shows, from rank 0 on
 };
 
+// The checkpoints of a run that stay in its folder.
+struct KeptCheckpoints {
+    bool best = false;      // the newest, and the one with the lowest validation loss
+    std::int64_t last = 0;  // so many of the newest; 0: all, unless `best`
+    bool all() const { return !best && last == 0; }
+    bool operator==(const KeptCheckpoints&) const = default;
+};
+
+// "all", "best", "last:3"; JobError for anything else.
+KeptCheckpoints parse_kept(const std::string& text);
+std::string to_text(const KeptCheckpoints& kept);
+
 struct CheckpointSection {
     std::string save, load;    // folders; empty: none
     std::string initial_load;  // a folder or file from which only the parameters are taken; empty: none
     std::int64_t every = 0;    // steps between saves; 0: at the end only
+    KeptCheckpoints keep;
     CheckpointFormat format = CheckpointFormat::sharded;
 };
 

@@ -485,6 +485,8 @@ std::vector<Key> make_keys() {
                                  "at step 0 with a new optimizer; empty: none")),
         checkpoint.integer("every", &CheckpointSection::every, 0, 1e9,
                            "steps between checkpoints; 0: only at the end and at a stop"),
+        checkpoint.parsed("keep", &CheckpointSection::keep, parse_kept,
+                          "all, best (the lowest validation loss, and the newest) or last:N (the N newest)"),
         checkpoint.choice(
             "format", &CheckpointSection::format, {"sharded", "full", "safetensors", "dcp"},
             "a file per rank, one file with everything, or files that others read: safetensors, or "

@@ -1,4 +1,5 @@
 // Checkpoints as a user sees them: saving, continuing elsewhere, generating text, errors.
+#include <cstddef>
 #include <filesystem>
 #include <string>
 #include <utility>
@@ -74,6 +75,33 @@ TEST_F(Checkpoints, OfFp16GoOnWithTheLossScale) {
         ASSERT_EQ(further.at("losses").size(), 5U);
         for (std::size_t i = 0; i < 5; ++i) EXPECT_EQ(further["losses"][i], whole["losses"][9 + i]) << i;
     }
+}
+
+TEST_F(Checkpoints, OnlyTheNewestAreKept) {
+    train_json(gpt({"--run.steps=5", "--checkpoint.every=1", "--checkpoint.keep=last:2",
+                    "--checkpoint.save=" + save()}));
+    for (const int step : {1, 2, 3, 4, 5})
+        EXPECT_EQ(std::filesystem::exists(save() + "/step-" + std::to_string(step)), step >= 4) << step;
+    EXPECT_EQ(read_file(save() + "/latest"), "step-5\n");
+}
+
+// Of a model whose rate is so large that it is worst at the end. Every saved step is validated.
+TEST_F(Checkpoints, TheOneWithTheLowestValidationLossIsKept) {
+    const Json run =
+        train_json(gpt({"--run.steps=6", "--optimizer.lr=0.5", "--data.validation=0.2",
+                        "--checkpoint.every=1", "--checkpoint.keep=best", "--checkpoint.save=" + save()}));
+    const Json& losses = run.at("validation");
+    ASSERT_EQ(losses.size(), 6U);
+    std::size_t best = 0;
+    for (std::size_t i = 1; i < losses.size(); ++i) {
+        if (losses[i].at("loss").get<double>() < losses[best].at("loss").get<double>()) best = i;
+    }
+    for (std::size_t i = 0; i < losses.size(); ++i) {
+        EXPECT_EQ(std::filesystem::exists(save() + "/step-" + std::to_string(i + 1)), i == best || i == 5)
+            << i;
+    }
+    EXPECT_THAT(read_file(save() + "/best"), ::testing::StartsWith("step-" + std::to_string(best + 1) + " "));
+    EXPECT_EQ(train_json(gpt({"--run.steps=7", "--checkpoint.load=" + save()})).at("steps_done"), 7);
 }
 
 TEST_F(Checkpoints, AnotherRunsCheckpointIsNotReplacedWithoutOverwrite) {

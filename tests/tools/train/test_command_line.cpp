@@ -58,7 +58,7 @@ TEST(CommandLine, HelpListsEveryKeyInItsSection) {
         {"optimizer",
          {"type", "lr", "momentum", "nesterov", "betas", "eps", "weight_decay", "trust_coefficient",
           "lr_scaling", "lr_batch", "warmup_steps", "warmup", "schedule", "milestones", "gamma", "power"}},
-        {"checkpoint", {"save", "load", "initial_load", "every", "format"}}};
+        {"checkpoint", {"save", "load", "initial_load", "every", "keep", "format"}}};
     const Outcome help = train({"--help"});
     EXPECT_EQ(help.status, 0);
     EXPECT_EQ(help.err, "");
