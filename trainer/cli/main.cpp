@@ -209,6 +209,9 @@ int run_sweep(const std::vector<std::string>& arguments) {
     SweepOptions options;
     common.add_to(app, "Predict the peak memory of every combination; train nothing");
     app.add_option("-o,--output", options.folder, "Folder of the traces; sweep-JOB, here, if none is given");
+    app.add_option("--to-loss", options.to_loss,
+                   "Also the time until each run's training loss was first so low")
+        ->excludes("--dry-run");
     std::vector<job::Override> overrides;
     if (const auto status = parse(app, arguments, overrides)) return *status;
     options.json = common.json();

@@ -56,12 +56,14 @@ SweepForecast forecast(const sharding::Program& program) {
 }
 
 // Reads what only a run's trace has, not its output.
-void read_trace(SweepRow& row) {
+void read_trace(std::optional<double> to_loss, SweepRow& row) {
     const auto trace = traces::store::load_trace(row.trace);
     row.diverged_at = traces::analysis::diverged_step(*trace);
     if (!row.figures) return;
     SweepFigures& figures = *row.figures;
-    const traces::analysis::Comparison run = traces::analysis::compare({trace.get()});
+    traces::analysis::Comparison run = traces::analysis::compare({trace.get()});
+    if (to_loss) add_times_to_loss(run, {trace.get()}, *to_loss);
+    figures.to_loss_us = run.runs.front().to_loss_us;
     figures.step_us = run.runs.front().average_step_us;
     figures.exposed_us = run.runs.front().exposed_communication_us;
     const traces::analysis::CollectivesReport report = traces::analysis::collectives_report(*trace);
@@ -118,6 +120,7 @@ Sweep::Sweep(const std::string& file, const SweepGrid& grid, const SweepOptions&
     folder_ = options.folder.empty() ? "sweep-" + job_name : options.folder;
     result_.axes = grid.axes;
     result_.dry_run = options.dry_run;
+    result_.to_loss = options.to_loss;
     for (const SweepPoint& point : combinations(grid, job_name)) {
         SweepRow row;
         row.settings = point.settings;
@@ -200,7 +203,7 @@ void Sweep::train_row(SweepRow& row, const std::string& position) {
     }
     if (row.trace.empty()) return;
     try {
-        read_trace(row);
+        read_trace(options_.to_loss, row);
     } catch (const traces::store::StoreError& error) {
         row.figures.reset();
         row.outcome = SweepOutcome::failed;

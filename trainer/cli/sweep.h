@@ -2,6 +2,7 @@
 // process, and compares the results.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "trainer/cli/sweep_grid.h"
@@ -9,7 +10,8 @@
 namespace shardscope::trainer::cli {
 
 struct SweepOptions {
-    std::string folder;  // for the traces; empty: sweep-JOBNAME here
+    std::string folder;             // for the traces; empty: sweep-JOBNAME here
+    std::optional<double> to_loss;  // also the time until each run's training loss was first so low
     bool dry_run = false;
     bool json = false;
     bool overwrite = false;

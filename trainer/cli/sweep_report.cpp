@@ -64,17 +64,19 @@ double items_per_second(const SweepRow& row) {
                                     : 0;
 }
 
-std::vector<std::string> figure_cells(const SweepRow& row) {
-    if (!row.figures) return {"-", "-", "-", "-", "-", "-", "-", "-"};
+std::vector<std::string> figure_cells(const SweepRow& row, bool to_loss) {
+    if (!row.figures) return std::vector<std::string>(to_loss ? 9 : 8, "-");
     const SweepFigures& run = *row.figures;
-    return {megabytes_text(static_cast<double>(run.peak_bytes)),
-            megabytes_text(static_cast<double>(run.reserved_bytes)),
-            grouped(run.step_us / 1e3, 2),
-            grouped(items_per_second(row), 0),
-            loss_text(run.first_loss),
-            loss_text(run.last_loss),
-            megabytes_text(run.collective_bytes),
-            grouped(run.exposed_us / 1e3, 2)};
+    std::vector<std::string> cells = {megabytes_text(static_cast<double>(run.peak_bytes)),
+                                      megabytes_text(static_cast<double>(run.reserved_bytes)),
+                                      grouped(run.step_us / 1e3, 2),
+                                      grouped(items_per_second(row), 0),
+                                      loss_text(run.first_loss),
+                                      loss_text(run.last_loss),
+                                      megabytes_text(run.collective_bytes),
+                                      grouped(run.exposed_us / 1e3, 2)};
+    if (to_loss) cells.push_back(std::isnan(run.to_loss_us) ? "-" : grouped(run.to_loss_us / 1e6, 3));
+    return cells;
 }
 
 // Of every row that can be: what it shares with the first of them.
@@ -99,13 +101,14 @@ std::string sweep_table(const SweepResult& result) {
     const Shared shared(result.rows);
     std::vector<std::string> header = short_names(result.axes);
     std::vector<Align> columns(header.size(), Align::left);
-    const std::vector<std::string> figures =
+    std::vector<std::string> figures =
         result.dry_run
             ? std::vector<std::string>{"predicted peak bytes", "MiB", "collectives/step",
                                        "collective MiB/step"}
             : std::vector<std::string>{
                   "peak MiB",  "reserved MiB",        "step ms",   shared.items + "/s", "first loss",
                   "last loss", "collective MiB/step", "exposed ms"};
+    if (result.to_loss) figures.push_back(fmt::format("s to loss {}", *result.to_loss));
     if (!shared.one_rate) {
         header.emplace_back("learning rate");
         columns.push_back(Align::right);
@@ -127,7 +130,8 @@ std::string sweep_table(const SweepResult& result) {
         for (const job::Override& setting : row.settings) cells.push_back(setting.value);
         if (!shared.one_rate)
             cells.push_back(row.forecast ? fmt::format("{:.4g}", row.forecast->learning_rate) : "-");
-        const std::vector<std::string> numbers = result.dry_run ? forecast_cells(row) : figure_cells(row);
+        const std::vector<std::string> numbers =
+            result.dry_run ? forecast_cells(row) : figure_cells(row, result.to_loss.has_value());
         cells.insert(cells.end(), numbers.begin(), numbers.end());
         cells.push_back(row.error.empty() ? verdict(row) : notes.cell(verdict(row), row.error));
         if (!any_reason) cells.pop_back();
@@ -152,6 +156,7 @@ std::string sweep_json(const SweepResult& result) {
             run["last_loss"] = row.figures->last_loss;
             run["collective_bytes_per_step"] = row.figures->collective_bytes;
             run["exposed_communication_us"] = row.figures->exposed_us;
+            if (result.to_loss) run["to_loss_us"] = row.figures->to_loss_us;  // null: never so low
         }
         if (row.diverged_at) run["diverged_at"] = *row.diverged_at;
         if (row.forecast) {

@@ -20,6 +20,7 @@ struct SweepFigures {
     double first_loss = 0, last_loss = 0;  // NaN: there are none (a simulation)
     double collective_bytes = 0;           // full buffers, per step, mean over ranks
     double exposed_us = 0;                 // communication outside compute, per step, mean over ranks
+    double to_loss_us = 0;                 // until SweepResult::to_loss was reached; NaN: it was not
 };
 
 // What the Plan predicts before anything runs.
@@ -46,6 +47,7 @@ struct SweepResult {
     std::vector<SweepAxis> axes;
     std::vector<SweepRow> rows;
     bool dry_run = false;
+    std::optional<double> to_loss;  // the times until this loss are wanted
 };
 
 // One row per combination.

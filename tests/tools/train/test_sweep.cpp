@@ -1,7 +1,10 @@
 // shardscope-train sweep: every combination runs, its trace has its settings, and one table compares all.
 #include <algorithm>
+#include <cstddef>
 #include <filesystem>
+#include <string>
 
+#include <fmt/core.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -83,6 +86,25 @@ TEST_F(Sweep, PrintsARowForEachAndHowToOpenThem) {
                       HasSubstr("shardscope-view " + (folder_ / "out") + "/*.sqlite --panel compare\n")));
     EXPECT_THAT(outcome.err,
                 AllOf(HasSubstr("[1/2] fsdp.wrap=root"), HasSubstr("[2/2] fsdp.wrap=module:Linear")));
+}
+
+// The first step's loss is reached when it is known; a negative one never is.
+TEST_F(Sweep, SaysWhenEachRunReachedALoss) {
+    const Words rates = {"--run.steps=4", "--optimizer.lr=0.1,0.2"};
+    const Json plain = sweep_json(rates);
+    EXPECT_FALSE(plain[0].contains("to_loss_us"));
+    const std::string first = fmt::format("--to-loss={}", plain[0].at("first_loss").get<double>());
+    const Json reached = sweep_json({rates[0], rates[1], first, "--overwrite"});
+    const Json compared = trace_json({"compare", reached[0].at("trace").get<std::string>(),
+                                      reached[1].at("trace").get<std::string>(), first});
+    for (const std::size_t i : {0, 1}) {
+        EXPECT_GT(reached[i].at("to_loss_us").get<double>(), 0);
+        EXPECT_EQ(reached[i].at("to_loss_us"), compared.at("runs").at(i).at("to_loss_us"));
+    }
+    EXPECT_EQ(sweep_json({rates[0], rates[1], "--to-loss=-1", "--overwrite"})[1].at("to_loss_us"), nullptr);
+    EXPECT_THAT(sweep({rates[0], rates[1], "--to-loss=-1", "--overwrite"}).out, HasSubstr("s to loss -1"));
+    expect_refused({"--to-loss=x"}, {"--to-loss"});
+    expect_refused({"--to-loss=2", "--dry-run"}, {"--to-loss"});
 }
 
 TEST_F(Sweep, AnImpossibleCombinationIsARowWithItsReason) {
