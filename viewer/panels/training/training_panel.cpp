@@ -221,7 +221,7 @@ class TrainingPanel final : public model::Panel {
         const int rows = (count + columns - 1) / columns;
         const float scroll = ImGui::GetStyle().ScrollbarSize;
         const float fitting = room.y / static_cast<float>(rows) - gap - font * 0.2F;
-        const float height = std::clamp(fitting, font * 12, font * 22);
+        const float height = std::clamp(fitting, font * 14, font * 22);
         const float width = std::max(
             font * 3, (room.x - (height > fitting ? scroll : 0) - gap * static_cast<float>(columns - 1)) /
                           static_cast<float>(columns));
