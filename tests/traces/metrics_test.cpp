@@ -157,6 +157,27 @@ TEST_F(Metrics, CompareTheTimesToALoss) {
     EXPECT_THAT(render(comparison, report::Format::json), HasSubstr(R"("to_loss_us":null)"));
 }
 
+TEST_F(Metrics, SayFromWhichStepARunDiverged) {
+    RunBuilder marked(1), infinite(1);
+    for (RunBuilder* run : {&marked, &infinite}) {
+        for (int s = 0; s < 3; ++s) run->step(0, s, 1000 + s * 100, 1100 + s * 100);
+    }
+    marked.sink().add(schema::MetricRow{.step = 2, .name = marked.sink().intern("diverged"), .value = 1});
+    infinite.sink().add(schema::LossRow{.step = 1, .loss = INFINITY});
+    const auto well = run_.take(), large = marked.take(), not_finite = infinite.take();
+    EXPECT_EQ(diverged_step(*well), std::nullopt);
+    EXPECT_EQ(diverged_step(*large), 2);
+    EXPECT_EQ(diverged_step(*not_finite), 1);
+    const auto figure = [](const std::vector<const store::Trace*>& runs) -> std::vector<double> {
+        for (const ComparedFigure& compared : compared_figures(compare(runs))) {
+            if (compared.title == "Diverged from step") return {compared.runs[0].mean, compared.runs[1].mean};
+        }
+        return {};
+    };
+    EXPECT_THAT(figure({well.get(), large.get()}), ElementsAre(testing::IsNan(), 2));
+    EXPECT_THAT(figure({well.get(), well.get()}), IsEmpty());
+}
+
 TEST_F(Metrics, FailARunThatDoesNotReachTheLoss) {
     const auto failures = [](const char* runs) {
         return report::failures(report::parse_fail_if({"to_loss_us>+5%"}), runs);
