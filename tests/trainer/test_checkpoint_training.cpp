@@ -350,9 +350,11 @@ TEST_F(GoingOn, AnyMeshLoadsTheMomentsOfNovoGrad) {
     };
     const std::vector<double> expected = train(meshes[0]);
     for (std::size_t from = 0; from < meshes.size(); ++from) {
-        for (std::size_t to = 0; to < meshes.size(); ++to)
+        for (const std::size_t further : {1, 2}) {
+            const std::size_t to = (from + further) % meshes.size();
             expect_close(train_in_two(meshes[from], meshes[to]), expected,
                          fmt::format("from {} to {}", from, to));
+        }
     }
 }
 
