@@ -350,12 +350,12 @@ void add_float_benchmarks() {
     bench("cast_to_fp32", {0, 6 * kHiddens}, [] { cast(narrow.x.data(), m.y.data(), kHiddens); });
     bench("bf16_product_by_conversion", products_cost(kBlock[2]), [] {
         const Layer& up = kBlock[2];
-        matmul_by_conversion({false, true, true, kRows, up.out, up.in}, narrow.x.data(), narrow.w.data(),
-                             narrow.b.data(), narrow.y.data());
-        matmul_by_conversion({false, false, false, kRows, up.in, up.out}, narrow.dy.data(), narrow.w.data(),
-                             nullptr, narrow.y.data());
-        matmul_by_conversion({true, false, false, up.out, up.in, kRows}, narrow.dy.data(), narrow.x.data(),
-                             nullptr, narrow.dw.data());
+        matmul_by_conversion<Bf16>({false, true, true, kRows, up.out, up.in}, narrow.x.data(),
+                                   narrow.w.data(), narrow.b.data(), narrow.y.data());
+        matmul_by_conversion<Bf16>({false, false, false, kRows, up.in, up.out}, narrow.dy.data(),
+                                   narrow.w.data(), nullptr, narrow.y.data());
+        matmul_by_conversion<Bf16>({true, false, false, up.out, up.in, kRows}, narrow.dy.data(),
+                                   narrow.x.data(), nullptr, narrow.dw.data());
     });
 }
 
