@@ -15,6 +15,7 @@ namespace TEST_FILE {
 using namespace cuda_testing;
 using kernels::AttentionShape;
 using kernels::Bf16;
+using kernels::Fp16;
 
 // {batch, context, width, heads, kv heads}. Contexts of one position, around the tiles of 16, 64 and 128, and
 // over several; head widths 1 … 256, multiples of 16 and others; keys for every query head, for groups of
