@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Lays a ResNet's training in PyTorch beside shardscope-train's; see images.sh."""
+"""Lays the training of networks for images in PyTorch beside shardscope-train's; see images.sh."""
 
 import argparse
 import json
@@ -14,7 +14,8 @@ import torch_peer
 
 # Model, ranks of DDP, width, and whether gradients are compared: of a whole resnet50 only the buckets are.
 CASES = [("resnet18", 1, 16, True), ("resnet34", 1, 16, True), ("resnet50", 1, 4, True),
-         ("resnet34", 2, 16, True), ("resnet50", 2, 4, True), ("resnet50", 2, 64, False)]
+         ("resnet34", 2, 16, True), ("resnet50", 2, 4, True), ("resnet50", 2, 64, False),
+         ("vgg11", 1, 4, True), ("vgg16", 2, 4, True), ("vit_b_16", 1, 32, True), ("vit_b_16", 2, 32, True)]
 CLASSES, IMAGES, SMOOTHING = 10, 64, 0.1
 # A ReLU of a number near 0 may go either way in fp32, which moves every gradient by about a hundredth. A wrong formula does so
 # whatever the weights are, so it is enough that the limits hold for the weights of one seed.
@@ -22,6 +23,9 @@ SEEDS = range(1, 13)
 LIMITS = (1e-5, 1e-4, 1e-4)  # of loss, gradients, statistics
 LOSS, GRADIENTS, STATISTICS, BUCKETS = range(4)  # of what a rank returns
 BLOCKS = {18: (2, 2, 2, 2), 34: (3, 4, 6, 3), 50: (3, 4, 6, 3)}
+BLOCKS_OF_VGG = {11: (1, 1, 2, 2, 2), 13: (2, 2, 2, 2, 2), 16: (2, 2, 3, 3, 3), 19: (2, 2, 4, 4, 4)}
+VIT_LAYERS, VIT_HEADS = 3, 4
+KEYS = {"vgg": "dropout = 0", "vit": "layers = %d\nheads = %d" % (VIT_LAYERS, VIT_HEADS)}
 JOB = """
 [run]
 steps = 1
@@ -30,6 +34,7 @@ ranks = %(ranks)d
 [model]
 name = "%(model)s"
 width = %(width)d
+%(keys)s
 [data]
 type = "images"
 path = "%(images)s"
@@ -57,10 +62,6 @@ def write_images(path):
     with open(path, "wb") as file:
         for i in range(IMAGES):
             file.write(bytes([i % CLASSES]) + bytes(made.randrange(256) for _ in range(3072)))
-
-
-def depth_of(model):
-    return int(model[len("resnet"):])
 
 
 def network(depth, width):
@@ -118,6 +119,96 @@ def network(depth, width):
     return ResNet()
 
 
+def vgg(depth, width):
+    """torchvision's VGG."""
+    from torch import nn
+    layers, before = [], 3
+    for stage, count in enumerate(BLOCKS_OF_VGG[depth]):
+        after = width * min(1 << stage, 8)
+        for _ in range(count):
+            layers += [nn.Conv2d(before, after, 3, padding=1), nn.ReLU(inplace=True)]
+            before = after
+        layers.append(nn.MaxPool2d(2))
+    hidden = 64 * width
+
+    class VGG(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.features = nn.Sequential(*layers)
+            self.avgpool = nn.AdaptiveAvgPool2d(7)
+            self.classifier = nn.Sequential(
+                nn.Linear(before * 49, hidden), nn.ReLU(True), nn.Identity(),
+                nn.Linear(hidden, hidden), nn.ReLU(True), nn.Identity(), nn.Linear(hidden, CLASSES))
+
+        def forward(self, x):
+            x = self.avgpool(self.features(x))
+            return self.classifier(x.permute(0, 2, 3, 1).flatten(1))  # ours are ordered row, column, channel
+
+    return VGG()
+
+
+def vit(width):
+    """A vision transformer with VIT_LAYERS layers, with our names."""
+    import torch
+    import torch.nn.functional as F
+    from torch import nn
+    patches = (32 // 16) ** 2
+
+    class Weight(nn.Module):
+        def __init__(self, *shape):
+            super().__init__()
+            self.weight = nn.Parameter(torch.zeros(shape))
+
+    class Attention(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.qkv, self.projection = nn.Linear(width, 3 * width), nn.Linear(width, width)
+
+        def forward(self, x):
+            q, k, v = (part.unflatten(2, (VIT_HEADS, -1)).transpose(1, 2) for part in self.qkv(x).chunk(3, 2))
+            return self.projection(F.scaled_dot_product_attention(q, k, v).transpose(1, 2).flatten(2))
+
+    class FeedForward(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.expand, self.projection = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
+
+        def forward(self, x):
+            return self.projection(F.gelu(self.expand(x), approximate="tanh"))
+
+    class Block(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.norm_1, self.attention = nn.LayerNorm(width), Attention()
+            self.norm_2, self.feed_forward = nn.LayerNorm(width), FeedForward()
+
+        def forward(self, x):
+            x = x + self.attention(self.norm_1(x))
+            return x + self.feed_forward(self.norm_2(x))
+
+    class ViT(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.conv_proj = nn.Conv2d(3, width, 16, 16)
+            self.class_token, self.position_embedding = Weight(1, width), Weight(patches + 1, width)
+            self.blocks = nn.Sequential(*(Block() for _ in range(VIT_LAYERS)))
+            self.norm, self.head = nn.LayerNorm(width), nn.Linear(width, CLASSES)
+
+        def forward(self, x):
+            x = self.conv_proj(x).flatten(2).transpose(1, 2)
+            x = torch.cat([self.class_token.weight.expand(len(x), 1, width), x], 1)
+            x = self.blocks(x + self.position_embedding.weight)
+            return self.head(self.norm(x)[:, 0])
+
+    return ViT()
+
+
+def net_of(model, width):
+    if model.startswith("resnet"):
+        return network(int(model[len("resnet"):]), width)
+    return vgg(int(model[len("vgg"):]), width) if model.startswith("vgg") else vit(width)
+
+
 def saved(folder):
     """{(path, state): values} of the latest checkpoint in the folder, whose format is "full"."""
     with open(os.path.join(folder, "latest"), encoding="utf-8") as file:
@@ -152,7 +243,7 @@ def largest(exact, other):
     """The largest difference of the tensors that other(name, fp64 tensor) gives from those of {name: fp64 array}."""
     import torch
     exact = {name: torch.from_numpy(value) for name, value in exact.items()}
-    return max(relative(other(name, value).double(), value) for name, value in exact.items())
+    return max((relative(other(name, value).double(), value) for name, value in exact.items()), default=0)
 
 
 def our_buckets(tool, path):
@@ -168,7 +259,7 @@ def torch_rank(rank, case, given, _mesh):
     torch.set_num_threads(1)
     width, weights, images, labels = given
     images = images.contiguous(memory_format=torch.channels_last)
-    net, ranks = network(depth_of(case.model), width).to(images.dtype), case.ranks
+    net, ranks = net_of(case.model, width).to(images.dtype), case.ranks
     with torch.no_grad():
         for name, parameter in net.named_parameters():
             parameter.copy_(like(parameter, weights[name, ""]))
@@ -192,6 +283,7 @@ def torch_rank(rank, case, given, _mesh):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--tool", required=True)
+    parser.add_argument("--model", help="only this one, as vit_b_16")
     arguments = parser.parse_args()
     import torch
     torch.set_num_threads(1)
@@ -213,7 +305,7 @@ def main():
             port += 1
             path, folder_of = os.path.join(folder, "job.toml"), os.path.join(folder, str(port))
             with open(path, "w", encoding="utf-8") as file:
-                file.write(JOB % {"ranks": ranks, "model": model, "width": width, "images": data, "classes": CLASSES,
+                file.write(JOB % {"ranks": ranks, "model": model, "width": width, "keys": KEYS.get(model[:3], ""), "images": data, "classes": CLASSES,
                                   "batch": IMAGES, "mode": "ddp" if ranks > 1 else "none", "smoothing": SMOOTHING,
                                   "saved": folder_of, "seed": seed})
             loss = torch_peer.our_losses(arguments.tool, path)[0]
@@ -232,6 +324,8 @@ def main():
                     ], buckets, theirs[BUCKETS]
 
         for model, ranks, width, judged in CASES:
+            if arguments.model not in (None, model):
+                continue
             for seed in SEEDS:
                 differences, mine, buckets = compared(model, ranks, width, seed, judged)
                 near = all(us <= limit for (us, _), limit in zip(differences, LIMITS))

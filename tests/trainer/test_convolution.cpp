@@ -43,8 +43,17 @@ class ConvolutionShapes : public ::testing::TestWithParam<ConvolutionShape> {
 
 TEST_P(ConvolutionShapes, AgreesWithTheSumThatDefinesIt) {
     Floats y(shape_.result().elements(), NAN);
-    convolution_forward(x_.data(), w_.data(), y.data(), shape_);
+    convolution_forward(x_.data(), w_.data(), nullptr, y.data(), shape_);
     EXPECT_LE(relative_error(y, plain_convolution(in_double(x_), in_double(w_), shape_)), kFloatTolerance);
+}
+
+TEST_P(ConvolutionShapes, AddsTheBias) {
+    const Floats bias = normals(static_cast<std::size_t>(shape_.out), "bias");
+    Floats y(shape_.result().elements(), NAN);
+    convolution_forward(x_.data(), w_.data(), bias.data(), y.data(), shape_);
+    Vector expected = plain_convolution(in_double(x_), in_double(w_), shape_);
+    for (std::size_t i = 0; i < expected.size(); ++i) expected[i] += bias[i % bias.size()];
+    EXPECT_LE(relative_error(y, expected), kFloatTolerance);
 }
 
 TEST_P(ConvolutionShapes, GradientsAgreeWithFiniteDifferences) {
@@ -77,7 +86,7 @@ TEST(Convolution, SumsTheWeightGradientOverTiles) {
     const Floats x = normals(shape.image.elements(), "x"), w = normals(2 * 9 * 24, "w");
     const Floats dy = normals(shape.result().elements(), "dy");
     Floats y(dy.size(), NAN), dw(w.size(), NAN), dx(x.size(), NAN);
-    convolution_forward(x.data(), w.data(), y.data(), shape);
+    convolution_forward(x.data(), w.data(), nullptr, y.data(), shape);
     EXPECT_LE(relative_error(y, plain_convolution(in_double(x), in_double(w), shape)), kFloatTolerance);
     convolution_backward_weight(dy.data(), x.data(), dw.data(), shape);
     convolution_backward_input(dy.data(), w.data(), dx.data(), shape);

@@ -118,15 +118,17 @@ class OneDevice {
     void fill(Bytes& bytes, const char* name) const {
         const std::uint64_t stream = kernels::stream_of(name);
         const std::size_t n = bytes.size() / 4;
-        if (job_.model.type == job::ModelType::mlp) {
+        const bool labels = job_.reads_images() && std::string_view(name) == "target";
+        if (job_.model.type == job::ModelType::mlp || (job_.reads_images() && !labels)) {
             return kernels::fill_normal(reinterpret_cast<float*>(bytes.data()), n, 5, stream, 0, 0, 1);
         }
         auto* tokens = reinterpret_cast<std::int32_t*>(bytes.data());
         const bool masked = job_.model.type == job::ModelType::bert && std::string_view(name) == "target";
         const auto context = static_cast<std::size_t>(job_.model.context);
         for (std::size_t i = 0; i < n; ++i) {
-            tokens[i] = static_cast<std::int32_t>(kernels::random_bits(5, stream, i) %
-                                                  static_cast<std::uint64_t>(vocabulary(job_)));
+            tokens[i] = static_cast<std::int32_t>(
+                kernels::random_bits(5, stream, i) %
+                static_cast<std::uint64_t>(labels ? job_.data.classes : vocabulary(job_)));
             if (masked && i % context >= static_cast<std::size_t>(job::masked_tokens(job_.model.context)))
                 tokens[i] = -1;
         }
@@ -150,6 +152,10 @@ class OneDevice {
                 if (op.kind == plan::OpKind::free) continue;
                 if (id == pass.input) fill(contents, "input");
                 if (id == pass.target) fill(contents, "target");
+            } else if (op.kind == plan::OpKind::memset) {
+                const plan::Arg& to = op.args[0];
+                std::memset(memory[static_cast<std::size_t>(to.buffer)].data() + to.offset, op.value(),
+                            static_cast<std::size_t>(to.bytes));
             } else if (op.kind == plan::OpKind::kernel) {
                 data.clear();
                 for (const plan::Arg& arg : op.args) {
@@ -282,6 +288,22 @@ TEST(Gradients, WithFusedAttentionEqualThoseWithPlain) {
         }
         EXPECT_NEAR(other.last_loss(), plain.last_loss(), 1e-6);
     }
+}
+
+job::Job of_images(const std::string& model, const std::string& data) {
+    return job::parse_job("[model]\n" + model + "\n[data]\ntype = 'images'\nbatch = 3\nclasses = 5\n" + data,
+                          "job.toml");
+}
+
+TEST(Gradients, Vit) {
+    job::Job vit = of_images("name = 'vit_b_16'\nlayers = 2\nheads = 2\nwidth = 8", "image = 32");
+    check_gradients(vit, 2e-3);
+    vit.model.dropout = 0.2;
+    check_gradients(fused(vit), 2e-3);
+}
+
+TEST(Gradients, Vgg) {
+    check_gradients(of_images("name = 'vgg11'\nwidth = 1\ndropout = 0.1", "image = 50"), 2e-4);
 }
 
 TEST(Gradients, GptTiedWithDropout) {

@@ -43,6 +43,45 @@ TEST(ImagesRuns, DdpAndFsdpHaveTheSameLosses) {
     for (std::size_t i = 0; i < losses.size(); ++i) EXPECT_NEAR(losses[i], expected[i], 1e-6) << i;
 }
 
+// Without batch norms one rank with all images is the same, too.
+TEST(ImagesRuns, AVggAndAVitAreTheSameInEveryMode) {
+    for (const char* model :
+         {"name = 'vgg11'\nwidth = 2\ndropout = 0", "name = 'vit_b_16'\nlayers = 2\nheads = 2\nwidth = 16"}) {
+        const auto job_of = [&](int ranks, const std::string& mode) {
+            return job::parse_job("[run]\nsteps = 6\nworkers = 2\nranks = " + std::to_string(ranks) +
+                                      "\n[model]\n" + model +
+                                      "\n[data]\ntype = 'images'\nimage = 32\nclasses = 10\nbatch = " +
+                                      std::to_string(8 / ranks) + "\n[parallel]\nmode = '" + mode +
+                                      "'\n[optimizer]\ntype = 'adamw'\nlr = 0.002\n",
+                                  "job.toml");
+        };
+        const std::vector<double> expected = testing::run(job_of(1, "none")).losses;
+        for (const job::Job& job :
+             {job_of(2, "ddp"), testing::with_wrap(job_of(2, "fsdp"), "size:1000"),
+              testing::with_strategy(job_of(2, "fsdp"), job::ShardingStrategy::shard_grad_op)}) {
+            const std::vector<double> losses = testing::run(job).losses;
+            ASSERT_EQ(losses.size(), expected.size());
+            for (std::size_t i = 0; i < losses.size(); ++i)
+                EXPECT_NEAR(losses[i], expected[i], 1e-5) << model << i;
+        }
+    }
+}
+
+TEST(ImagesRuns, AVggAndAVitLearn) {
+    for (const char* model :
+         {"name = 'vgg11'\nwidth = 4\ndropout = 0", "name = 'vit_b_16'\nlayers = 1\nheads = 2\nwidth = 16"}) {
+        const std::vector<double> losses =
+            testing::run(
+                job::parse_job("[run]\nsteps = 60\nworkers = 2\nranks = 1\n[model]\n" + std::string(model) +
+                                   "\n[data]\ntype = 'images'\nimage = 32\nclasses = 3\nbatch = 16\n"
+                                   "[parallel]\nmode = 'none'\n[optimizer]\ntype = 'adamw'\nlr = 0.003\n",
+                               "job.toml"))
+                .losses;
+        EXPECT_GT(losses.front(), 1.0) << model;  // log 3
+        EXPECT_LT(std::accumulate(losses.end() - 5, losses.end(), 0.0) / 5, 0.7) << model;
+    }
+}
+
 TEST(ImagesRuns, LabelSmoothingRaisesTheLeastLoss) {
     job::Job job = small_resnet(1, "none");
     job.train.label_smoothing = 0.1;

@@ -102,6 +102,21 @@ TEST(JobChecks, NameTheKeyAndWhatToDo) {
         {"[model]\nname = 'resnet18'\n[data]\ntype = 'images'\npath = 'a'\nvalidation = 0.1\nvalidation_path "
          "= 'b'",
          "job.toml:6: data.validation: ", "omit one of the two keys"},
+        {"[model]\ntype = 'vit'\n[data]\ntype = 'images'",
+         "job.toml:2: model.type: ", "a vit is one of the published shapes; set model.name to \"vit_b_16\""},
+        {"[model]\nname = 'vgg16'", "job.toml:2: data.type: ", "a vgg trains on \"images\""},
+        {"[model]\nname = 'vgg16'\nheads = 2\n[data]\ntype = 'images'",
+         "job.toml:3: model.heads: ", "a vgg has none to choose"},
+        {"[model]\nname = 'vit_b_16'\nheads = 7\n[data]\ntype = 'images'",
+         "job.toml:3: model.heads: ", "7 heads do not divide model.width 768"},
+        {"[model]\nname = 'vit_b_16'\n[data]\ntype = 'images'\n[parallel]\nsync_batch_norm = true",
+         "job.toml:6: parallel.sync_batch_norm: ", "a vit has no batch norms"},
+        {"[model]\nname = 'vgg16'\n[data]\ntype = 'images'\n[parallel]\nmode = "
+         "'ddp'\n[ddp]\nbroadcast_buffers = "
+         "false",
+         "job.toml:8: ddp.broadcast_buffers: ", "a vgg has no buffers"},
+        {"[run]\nranks = 2\n[model]\nname = 'vit_b_16'\n[data]\ntype = 'images'\n[parallel]\ntensor = 2",
+         "job.toml:8: parallel.tensor: ", "a vit is not divided among ranks this way"},
         {"[model]\ntype = 'resnet'\n[data]\ntype = 'images'",
          "job.toml:2: model.type: ", "set model.name to"},
         {"[model]\nname = 'resnet50'", "job.toml:2: data.type: ", "set data.type to \"images\""},

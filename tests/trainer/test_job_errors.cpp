@@ -64,7 +64,7 @@ TEST(JobErrors, NameTheLineAndTheNearestRightName) {
          "job.toml:1: run is a section; write [run] on a line of its own and its keys below it"},
         {"[model]\ntype = 'mpl'",
          "job.toml:2: model.type: \"mpl\" is not known; did you mean mlp? use \"mlp\" or \"gpt\" or "
-         "\"llama\" or \"bert\" or \"resnet\""},
+         "\"llama\" or \"bert\" or \"resnet\" or \"vgg\" or \"vit\""},
         {"[fsdp]\nbackward_prefetch = 'pre'",
          "job.toml:2: fsdp.backward_prefetch: \"pre\" is not known; use \"BACKWARD_PRE\" or "
          "\"BACKWARD_POST\" or "

@@ -1,5 +1,6 @@
 // Pooling compared with its definition, its gradients with finite differences.
 #include <limits>
+#include <utility>
 
 #include <gtest/gtest.h>
 
@@ -68,22 +69,49 @@ TEST(MaxPoolValues, TakesTheFirstOfEqualOnesAndKeepsNaN) {
     EXPECT_EQ(place, 1);
 }
 
-TEST(GlobalAverage, IsTheMeanOfEachChannel) {
-    const ImageShape image{2, 5, 7, 19};
-    const Floats x = normals(image.elements(), "x"), dy = normals(2 * 19, "dy");
-    Floats y(dy.size(), NAN), dx(x.size(), NAN);
-    global_average_forward(x.data(), y.data(), image);
-    global_average_backward(dy.data(), dx.data(), image);
-    const auto mean = [&](const Vector& v) {
-        Vector means(dy.size());
-        for (std::size_t i = 0; i < v.size(); ++i) means[i / (35 * 19) * 19 + i % 19] += v[i] / 35;
-        return means;
-    };
-    EXPECT_LE(relative_error(y, mean(in_double(x))), kFloatTolerance);
-    EXPECT_LE(
-        relative_error(dx, finite_differences(in_double(x),
-                                              [&](const Vector& v) { return dot(in_double(dy), mean(v)); })),
-        kFloatTolerance);
+// The parts of adaptive_avg_pool2d: from floor(i n / side) to ceil((i + 1) n / side), which overlap where
+// side does not divide n, and repeat where the image is smaller.
+Vector plain_average(const Vector& x, const ImageShape& image, int side) {
+    const auto channels = static_cast<std::size_t>(image.channels);
+    Vector y;
+    for (int sample = 0; sample < image.batch; ++sample) {
+        for (int part = 0; part < side * side; ++part) {
+            const int i = part / side, j = part % side;
+            const int top = i * image.height / side, left = j * image.width / side;
+            const int bottom = ((i + 1) * image.height + side - 1) / side;
+            const int right = ((j + 1) * image.width + side - 1) / side;
+            for (std::size_t c = 0; c < channels; ++c) {
+                double sum = 0;
+                for (int row = top; row < bottom; ++row) {
+                    for (int column = left; column < right; ++column)
+                        sum +=
+                            x[static_cast<std::size_t>((sample * image.height + row) * image.width + column) *
+                                  channels +
+                              c];
+                }
+                y.push_back(sum / ((bottom - top) * (right - left)));
+            }
+        }
+    }
+    return y;
+}
+
+TEST(AdaptiveAverage, IsTheMeanOfEachPart) {
+    for (const auto& [image, side] :
+         {std::pair(ImageShape{2, 5, 7, 19}, 1), std::pair(ImageShape{2, 5, 7, 3}, 3),
+          std::pair(ImageShape{1, 4, 4, 5}, 4), std::pair(ImageShape{1, 2, 1, 3}, 7)}) {
+        const auto parts = static_cast<std::size_t>(image.batch * side * side * image.channels);
+        const Floats x = normals(image.elements(), "x"), dy = normals(parts, "dy");
+        Floats y(parts, NAN), dx(x.size(), NAN);
+        adaptive_average_forward(x.data(), y.data(), image, side);
+        adaptive_average_backward(dy.data(), dx.data(), image, side);
+        EXPECT_LE(relative_error(y, plain_average(in_double(x), image, side)), kFloatTolerance) << side;
+        const Vector slope =
+            finite_differences(in_double(x), [&, &image = image, &side = side](const Vector& v) {
+                return dot(in_double(dy), plain_average(v, image, side));
+            });
+        EXPECT_LE(relative_error(dx, slope), kFloatTolerance) << side;
+    }
 }
 
 }  // namespace TEST_FILE

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/trainer/image_models.h"
 #include "tests/trainer/model_testing.h"
 
 namespace shardscope::trainer::model {
@@ -13,36 +14,22 @@ namespace TEST_FILE {
 using ::testing::Contains;
 using ::testing::Not;
 
-job::Job job_of(const std::string& keys, const std::string& data = "") {
-    return job::parse_job("[model]\n" + keys + "\n[data]\ntype = 'images'\n" + data, "job.toml");
-}
+using testing::job_of_images;
+using testing::matmul_flops;
 
 // Those of torchvision's models of the same names.
 TEST(ResNet, HasThePublishedNumberOfParameters) {
-    EXPECT_EQ(testing::elements(testing::tree_of(job_of("name = 'resnet18'"))), 11'689'512);
-    EXPECT_EQ(testing::elements(testing::tree_of(job_of("name = 'resnet34'"))), 21'797'672);
-    EXPECT_EQ(testing::elements(testing::tree_of(job_of("name = 'resnet50'"))), 25'557'032);
-    EXPECT_EQ(testing::elements(testing::tree_of(job_of("name = 'resnet101'"))), 44'549'160);
-    EXPECT_EQ(testing::elements(testing::tree_of(job_of("name = 'resnet152'"))), 60'192'808);
-}
-
-std::int64_t matmul_flops(const testing::Pass& pass, plan::Phase phase) {
-    std::int64_t flops = 0;
-    for (const plan::Op* op : pass.kernels(phase)) {
-        const plan::Kernel kernel = op->kernel().kernel;
-        if (kernel >= plan::Kernel::linear_forward && kernel <= plan::Kernel::linear_backward_weight)
-            flops += op->flops;
-        if (kernel >= plan::Kernel::convolution_forward &&
-            kernel <= plan::Kernel::convolution_backward_weight)
-            flops += op->flops;
-    }
-    return flops;
+    EXPECT_EQ(testing::elements(testing::tree_of(job_of_images("name = 'resnet18'"))), 11'689'512);
+    EXPECT_EQ(testing::elements(testing::tree_of(job_of_images("name = 'resnet34'"))), 21'797'672);
+    EXPECT_EQ(testing::elements(testing::tree_of(job_of_images("name = 'resnet50'"))), 25'557'032);
+    EXPECT_EQ(testing::elements(testing::tree_of(job_of_images("name = 'resnet101'"))), 44'549'160);
+    EXPECT_EQ(testing::elements(testing::tree_of(job_of_images("name = 'resnet152'"))), 60'192'808);
 }
 
 // 4.1 billion for an image of 224 x 224 pixels with the stride in the middle convolution; of the backward's
 // two gradients the first convolution needs one.
 TEST(ResNet, NeedsThePublishedMultiplyAdds) {
-    const job::Job job = job_of("name = 'resnet50'", "batch = 2");
+    const job::Job job = job_of_images("name = 'resnet50'", "batch = 2");
     ModuleTree tree = testing::tree_of(job);
     const testing::Pass pass = testing::write_pass(tree, job);
     const std::int64_t biases = 2 * 1000;  // of the head, added by its matmul
@@ -53,7 +40,7 @@ TEST(ResNet, NeedsThePublishedMultiplyAdds) {
 }
 
 TEST(ResNet, HasPyTorchsNames) {
-    const ModuleTree tree = testing::tree_of(job_of("name = 'resnet50'"));
+    const ModuleTree tree = testing::tree_of(job_of_images("name = 'resnet50'"));
     std::set<std::string> modules, buffers;
     for (const Module* module : tree.modules) modules.insert(module->path + ":" + module->class_name());
     for (const ModuleBuffer* buffer : tree.buffers) buffers.insert(buffer->path);
@@ -71,7 +58,7 @@ TEST(ResNet, HasPyTorchsNames) {
 // Each convolution keeps its input and each batch norm its own; ReLU and the residual are written over what
 // they read, and the gradients of all parameters are ready once.
 TEST(ResNet, KeepsWhatPyTorchSaves) {
-    const job::Job job = job_of("name = 'resnet18'\nwidth = 4", "image = 32\nbatch = 2\nclasses = 10");
+    const job::Job job = job_of_images("name = 'resnet18'\nwidth = 4", "image = 32\nbatch = 2\nclasses = 10");
     ModuleTree tree = testing::tree_of(job);
     const testing::Pass pass = testing::write_pass(tree, job);
     EXPECT_EQ(pass.dangling(), 0);
@@ -92,12 +79,13 @@ TEST(ResNet, KeepsWhatPyTorchSaves) {
 
 TEST(ResNet, RefusesABatchWithoutVariance) {
     const std::string small = "image = 17\nbatch = 1\nclasses = 10";
-    EXPECT_THAT([&] { make_model(job_of("name = 'resnet18'", small)); },
+    EXPECT_THAT([&] { make_model(job_of_images("name = 'resnet18'", small)); },
                 ::testing::ThrowsMessage<job::JobError>(::testing::HasSubstr(
                     "job.toml:6: data.batch: the last batch norm of a resnet18 has one pixel per image of 17 "
                     "pixels and one image per batch")));
-    EXPECT_NO_THROW(make_model(job_of("name = 'resnet18'", "image = 33\nbatch = 1\nclasses = 10")));
-    EXPECT_NO_THROW(make_model(job_of("name = 'resnet18'", "image = 4096\nbatch = 1048576")));  // 2^34 pixels
+    EXPECT_NO_THROW(make_model(job_of_images("name = 'resnet18'", "image = 33\nbatch = 1\nclasses = 10")));
+    EXPECT_NO_THROW(
+        make_model(job_of_images("name = 'resnet18'", "image = 4096\nbatch = 1048576")));  // 2^34 pixels
 }
 
 }  // namespace TEST_FILE

@@ -67,11 +67,14 @@ TEST(Shapes, AnUnknownOneNamesTheNearest) {
         error_of("name = 'gtp2'"),
         "job.toml:2: model.name: \"gtp2\" is not a published shape; did you mean gpt2? the shapes are gpt2, "
         "gpt2-medium, gpt2-large, gpt2-xl, llama-1b, llama-8b, llama-70b, bert-base, bert-large, bert-2.5b, "
-        "resnet18, resnet34, resnet50, resnet101, resnet152");
-    EXPECT_EQ(error_of("name = 'vgg'"),
-              "job.toml:2: model.name: \"vgg\" is not a published shape; the shapes are gpt2, gpt2-medium, "
-              "gpt2-large, gpt2-xl, llama-1b, llama-8b, llama-70b, bert-base, bert-large, bert-2.5b, "
-              "resnet18, resnet34, resnet50, resnet101, resnet152");
+        "resnet18, resnet34, resnet50, resnet101, resnet152, vgg11, vgg13, vgg16, vgg19, vit_b_16, vit_b_32, "
+        "vit_l_16, vit_l_32");
+    EXPECT_EQ(
+        error_of("name = 'abcdefgh'"),
+        "job.toml:2: model.name: \"abcdefgh\" is not a published shape; the shapes are gpt2, gpt2-medium, "
+        "gpt2-large, gpt2-xl, llama-1b, llama-8b, llama-70b, bert-base, bert-large, bert-2.5b, "
+        "resnet18, resnet34, resnet50, resnet101, resnet152, vgg11, vgg13, vgg16, vgg19, vit_b_16, vit_b_32, "
+        "vit_l_16, vit_l_32");
     EXPECT_EQ(find_shape(""), nullptr);
 }
 

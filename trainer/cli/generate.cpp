@@ -29,12 +29,11 @@ constexpr int kTokens = 400;  // tokens to generate
 
 void check(const job::Job& job) {
     if (!has_tokens(job.model.type) || job.model.type == job::ModelType::bert) {
-        throw job::JobError(
-            fmt::format("{}model.type: {}; set it to \"gpt\" or \"llama\"", where(job, "model.type"),
-                        job.model.type == job::ModelType::mlp ? "an mlp cannot continue a text"
-                        : job.model.type == job::ModelType::resnet
-                            ? "a resnet reads images and cannot continue a text"
-                            : "a bert fills gaps in a text and cannot continue one"));
+        throw job::JobError(fmt::format(
+            "{}model.type: {}; set it to \"gpt\" or \"llama\"", where(job, "model.type"),
+            job.model.type == job::ModelType::mlp ? "an mlp cannot continue a text"
+            : sees_images(job.model.type)         ? "a network for images cannot continue a text"
+                                                  : "a bert fills gaps in a text and cannot continue one"));
     }
     if (job.checkpoint.load.empty()) {
         throw job::JobError(

@@ -277,7 +277,9 @@ bool run_on_images(const Operands& o) {
     const auto window = [&o] { return k::Window::unpacked(o.own.dims[4]); };
     switch (o.own.kernel) {
         case plan::Kernel::convolution_forward:
-            return k::convolution_forward(o.f(1), o.f(2), o.f(0), convolution()), true;
+            return k::convolution_forward(o.f(1), o.f(2), o.count > 3 ? o.f(3) : nullptr, o.f(0),
+                                          convolution()),
+                   true;
         case plan::Kernel::convolution_backward_input:
             return k::convolution_backward_input(o.f(1), o.f(2), o.f(0), convolution()), true;
         case plan::Kernel::convolution_backward_weight:
@@ -286,10 +288,10 @@ bool run_on_images(const Operands& o) {
             return k::max_pool_forward(o.f(2), o.f(0), o.as<std::int32_t>(1), image_shape(o), window()), true;
         case plan::Kernel::max_pool_backward:
             return k::max_pool_backward(o.f(1), o.tokens(2), o.f(0), image_shape(o), window()), true;
-        case plan::Kernel::global_average_forward:
-            return k::global_average_forward(o.f(1), o.f(0), image_shape(o)), true;
-        case plan::Kernel::global_average_backward:
-            return k::global_average_backward(o.f(1), o.f(0), image_shape(o)), true;
+        case plan::Kernel::adaptive_average_forward:
+            return k::adaptive_average_forward(o.f(1), o.f(0), image_shape(o), o.d(4)), true;
+        case plan::Kernel::adaptive_average_backward:
+            return k::adaptive_average_backward(o.f(1), o.f(0), image_shape(o), o.d(4)), true;
         case plan::Kernel::batch_norm_forward:
             return k::batch_norm_forward(o.f(5), o.f(6), o.f(7), o.f(0), o.f(1), o.f(2),
                                          {o.f(3), o.f(4), static_cast<float>(o.own.scalars[0])}, o.d(0),

@@ -30,8 +30,9 @@ void Checks::shape() {
     model.type = shape->type;
     if (!given("model.layers")) model.layers = shape->layers;
     if (!given("model.width")) model.width = shape->width;
+    if (!given("model.dropout")) model.dropout = shape->dropout;
+    if (!given("model.heads") && shape->heads > 0) model.heads = shape->heads;
     if (!has_tokens(shape->type)) return;
-    if (!given("model.heads")) model.heads = shape->heads;
     if (!given("model.kv_heads")) model.kv_heads = shape->kv_heads;
     if (!given("model.context")) model.context = shape->context;
     if (!given("model.vocabulary")) model.vocabulary = shape->vocabulary;
@@ -40,7 +41,7 @@ void Checks::shape() {
 
 // What only images have, and what a network for images does not have.
 void Checks::images() const {
-    if (job_.model.type != ModelType::resnet) {
+    if (!sees_images(job_.model.type)) {
         if (job_.reads_images()) {
             refuse("data.type", "model.type",
                    fmt::format("{} {} does not read images; set model.name to \"resnet50\", or omit the key",
@@ -64,28 +65,34 @@ void Checks::images() const {
             if (wanted) refuse(key, key, "only networks for images have it; omit the key");
         return;
     }
-    if (job_.model.name.empty()) {
-        refuse("model.type", "model.type",
-               "a resnet is one of the published shapes; set model.name to \"resnet50\", or to 18, 34, 101 "
-               "or 152");
-    }
-    if (!job_.reads_images())
-        refuse("data.type", "model.name", "a resnet trains on \"images\"; set data.type to \"images\"");
     const ModelSection &model = job_.model, defaults;
+    const bool resnet = model.type == ModelType::resnet, vit = model.type == ModelType::vit;
+    const std::string word = fmt::format("a {}", word_of(model.type));
+    if (model.name.empty()) {
+        refuse("model.type", "model.type",
+               fmt::format("{} is one of the published shapes; set model.name to {}", word,
+                           resnet ? "\"resnet50\", or to 18, 34, 101 or 152"
+                           : vit  ? "\"vit_b_16\", or to b_32, l_16 or l_32"
+                                  : "\"vgg16\", or to 11, 13 or 19"));
+    }
+    if (!job_.reads_images()) {
+        refuse("data.type", "model.name",
+               fmt::format("{} trains on \"images\"; set data.type to \"images\"", word));
+    }
     const std::array<std::pair<const char*, bool>, 11> set = {
-        {{"model.layers", model.layers != find_shape(model.name)->layers},
+        {{"model.layers", !vit && model.layers != find_shape(model.name)->layers},
          {"model.bias", model.bias != defaults.bias},
-         {"model.heads", model.heads != defaults.heads},
+         {"model.heads", !vit && model.heads != defaults.heads},
          {"model.kv_heads", model.kv_heads != defaults.kv_heads},
          {"model.context", model.context != defaults.context},
          {"model.vocabulary", model.vocabulary != defaults.vocabulary},
-         {"model.dropout", model.dropout != defaults.dropout},
+         {"model.dropout", resnet && model.dropout > 0},
          {"model.tied_embeddings", model.tied_embeddings},
-         {"model.activation", model.activation != defaults.activation},
-         {"model.fused_activation", model.fused_activation},
-         {"model.attention", model.attention != defaults.attention}}};
+         {"model.activation", !vit && model.activation != defaults.activation},
+         {"model.fused_activation", !vit && model.fused_activation},
+         {"model.attention", !vit && model.attention != defaults.attention}}};
     for (const auto& [key, wanted] : set)
-        if (wanted) refuse(key, key, "a resnet has none to choose; omit the key");
+        if (wanted) refuse(key, key, word + " has none to choose; omit the key");
     if (job_.run.device == DeviceKind::cuda) {
         refuse("run.device", "model.name",
                "convolutions have no kernels for a GPU; set run.device to \"cpu\" or \"sim\"");
@@ -94,13 +101,19 @@ void Checks::images() const {
                                      std::pair{"parallel.context", job_.parallel.context},
                                      std::pair{"parallel.pipeline", job_.parallel.pipeline}}) {
         if (ranks > 1)
-            refuse(key, "model.name", "a resnet is not divided among ranks this way; set the key to 1");
+            refuse(key, "model.name", word + " is not divided among ranks this way; set the key to 1");
     }
     for (const auto& [key, value] : {std::pair{"precision.param", job_.precision.param},
                                      std::pair{"precision.reduce", job_.precision.reduce},
                                      std::pair{"precision.buffer", job_.precision.buffer}}) {
         if (value != Precision::fp32)
             refuse(key, "model.name", "convolutions compute in fp32; set the key to \"fp32\"");
+    }
+    if (!resnet && job_.parallel.sync_batch_norm) {
+        refuse("parallel.sync_batch_norm", "model.name", word + " has no batch norms; omit the key");
+    }
+    if (!resnet && !job_.ddp.broadcast_buffers) {
+        refuse("ddp.broadcast_buffers", "model.name", word + " has no buffers; omit the key");
     }
     if (!job_.ddp.broadcast_buffers && job_.parallel.mode != ParallelMode::ddp) {
         refuse("ddp.broadcast_buffers", "parallel.mode",
@@ -151,7 +164,7 @@ void Checks::preparation() const {
 
 void Checks::model() const {
     const ModelSection& model = job_.model;
-    if (model.type == ModelType::resnet) return;
+    if (sees_images(model.type) && model.type != ModelType::vit) return;
     if (model.fused_activation && model.activation == kernels::ActivationKind::squared_relu) {
         refuse("model.fused_activation", "model.activation",
                "cuBLASLt computes relu and gelu in a matmul, not squared_relu; omit one of the two keys");
@@ -173,6 +186,7 @@ void Checks::model() const {
                            "heads",
                            model.heads, model.width));
     }
+    if (model.type == ModelType::vit) return;
     const bool masks = model.type == ModelType::bert;
     if (model.vocabulary != 0 && model.vocabulary < (masks ? 257 : 256)) {
         refuse("model.vocabulary", "model.type",
@@ -281,7 +295,7 @@ void Checks::expert_groups() const {
 // Resolves "auto". Heads with more features than the fused kernels hold in a GPU's registers need "plain".
 void Checks::attention() {
     ModelSection& model = job_.model;
-    if (!has_tokens(model.type)) {
+    if (!has_attention(model.type)) {
         if (model.attention != AttentionKind::automatic) {
             refuse("model.attention", "model.type", "an mlp has none; omit the key or set model.type");
         }
@@ -317,9 +331,9 @@ void Checks::attention() {
 }
 
 AttentionKind automatic_attention(const ModelSection& model, bool on_gpu) {
-    if (!has_tokens(model.type)) return AttentionKind::automatic;
-    const bool fused =
-        on_gpu && model.type != ModelType::bert && model.width / model.heads <= kMostFusedHeadWidth;
+    if (!has_attention(model.type)) return AttentionKind::automatic;
+    const bool fused = on_gpu && has_tokens(model.type) && model.type != ModelType::bert &&
+                       model.width / model.heads <= kMostFusedHeadWidth;
     return fused ? AttentionKind::fused : AttentionKind::plain;
 }
 

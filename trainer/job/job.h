@@ -24,7 +24,7 @@ class JobError : public std::runtime_error {
     static std::string one_line(std::string sentence);  // control characters of quoted input become '?'
 };
 
-enum class ModelType : std::uint8_t { mlp, gpt, llama, bert, resnet };
+enum class ModelType : std::uint8_t { mlp, gpt, llama, bert, resnet, vgg, vit };
 // How attention is computed. load_job resolves `automatic`; for a simulation, the caller that knows the
 // cluster does.
 enum class AttentionKind : std::uint8_t { automatic, plain, fused };
@@ -163,8 +163,8 @@ struct RunSection {
 struct ModelSection {
     ModelType type = ModelType::mlp;
     std::string name;  // a published shape ("gpt2", "resnet50"); keys that are given override its values
-    int width = 256;   // resnet: channels of the first stage
-    int layers = 8;    // mlp: Linear layers; resnet: its depth, which model.name says; else blocks
+    int width = 256;   // resnet, vgg: channels of the first stage
+    int layers = 8;    // mlp: Linear layers; resnet, vgg: the depth, which model.name says; else blocks
     bool bias = true;  // mlp
     // gpt, llama and bert
     int heads = 4;
@@ -343,12 +343,21 @@ struct Job {
     bool reads_images() const { return data.type == DataType::images; }
     bool validates() const { return data.validation > 0 || !data.validation_path.empty(); }
     // Whether a token attends only to those before it.
-    bool is_causal() const { return model.type != ModelType::bert; }
+    bool is_causal() const { return model.type != ModelType::bert && model.type != ModelType::vit; }
 };
 
 // Whether a sample is a sequence of tokens.
 constexpr bool has_tokens(ModelType type) {
     return type == ModelType::gpt || type == ModelType::llama || type == ModelType::bert;
+}
+
+// Whether it is a network for images, of a published shape.
+constexpr bool sees_images(ModelType type) {
+    return type == ModelType::resnet || type == ModelType::vgg || type == ModelType::vit;
+}
+// A vit's attention is that of patches of its image.
+constexpr bool has_attention(ModelType type) {
+    return has_tokens(type) || type == ModelType::vit;
 }
 
 // The meaning of model.attention = "auto": fused on a GPU that supports it, where attention is causal.

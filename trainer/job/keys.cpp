@@ -224,18 +224,20 @@ std::vector<Key> make_keys() {
             "run.trace")),
         own(run.boolean("overwrite", &RunSection::overwrite, "replace an existing trace (as --overwrite)")),
 
-        model.choice("type", &ModelSection::type, {"mlp", "gpt", "llama", "bert", "resnet"},
-                     "mlp: Linear layers with an activation between; gpt, llama: language models; bert: an "
-                     "encoder that fills gaps; resnet: a network for images, which model.name chooses"),
+        model.choice(
+            "type", &ModelSection::type, {"mlp", "gpt", "llama", "bert", "resnet", "vgg", "vit"},
+            "mlp: Linear layers with an activation between; gpt, llama: language models; bert: an "
+            "encoder that fills gaps; resnet, vgg, vit: networks for images, which model.name chooses"),
         model.text("name", &ModelSection::name,
-                   "a published shape, such as gpt2, llama-8b or resnet50; other keys of [model] replace its "
+                   "a published shape, such as gpt2, llama-8b, resnet50 or vit_b_16; other keys of [model] "
+                   "replace its "
                    "values"),
         model.integer("width", &ModelSection::width, 1, 65536,
-                      "features of a layer; resnet: channels of its first stage"),
+                      "features of a layer; resnet, vgg: channels of its first stage"),
         model.integer("layers", &ModelSection::layers, 1, 4096,
-                      "mlp: Linear layers; gpt, llama, bert: blocks"),
+                      "mlp: Linear layers; gpt, llama, bert, vit: blocks"),
         model.boolean("bias", &ModelSection::bias, "mlp: Linear layers have a bias"),
-        model.integer("heads", &ModelSection::heads, 1, 4096, "gpt, llama, bert: attention heads"),
+        model.integer("heads", &ModelSection::heads, 1, 4096, "gpt, llama, bert, vit: attention heads"),
         model.integer("kv_heads", &ModelSection::kv_heads, 0, 4096,
                       "llama: heads of keys and values; 0: as many as heads"),
         model.integer("context", &ModelSection::context, 1, 1 << 20, "gpt, llama, bert: tokens of a sample"),
@@ -245,7 +247,7 @@ std::vector<Key> make_keys() {
             "and the "
             "mask, which is the last"),
         model.number("dropout", &ModelSection::dropout, 0, 0.99,
-                     "gpt, llama, bert: share of activations set to 0 in training"),
+                     "gpt, llama, bert, vgg, vit: share of activations set to 0 in training"),
         model.boolean("tied_embeddings", &ModelSection::tied_embeddings,
                       "gpt, llama, bert: the head uses the token embedding's weight"),
         model.choice(
@@ -277,7 +279,7 @@ std::vector<Key> make_keys() {
         data.choice(
             "type", &DataSection::type, {"synthetic", "text", "images"},
             "synthetic: made from the seed (mlp); text: from data.path (gpt, llama, bert); images: from "
-            "data.path, or without it made from the seed (resnet)"),
+            "data.path, or without it made from the seed (resnet, vgg, vit)"),
         own(data.text(
             "path", &DataSection::path,
             "text: a file, or a folder of files; images: a folder with a folder of PNG and JPEG files for "

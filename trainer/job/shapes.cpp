@@ -25,7 +25,9 @@ namespace {
 // tokens; the vocabulary is that of the released uncased models. bert-2.5b: the shape that tutorials of
 // sharded training use, 192 layers, hidden size 1,024, feed-forward part 4,096; the rest as bert-large.
 // ResNet: He et al., "Deep residual learning for image recognition" (arXiv 1512.03385), table 1: 64 channels
-// in the first stage.
+// in the first stage. VGG: Simonyan, Zisserman, "Very deep convolutional networks for large-scale image
+// recognition" (arXiv 1409.1556), table 1 and section 3.1 (dropout). ViT: Dosovitskiy et al., "An image is
+// worth 16x16 words" (arXiv 2010.11929), table 1; names and patches as torchvision has them.
 constexpr NamedShape kShapes[] = {
     {"gpt2", ModelType::gpt, 12, 12, 0, 768, 4 * 768, 1024, 50257, true, 0},
     {"gpt2-medium", ModelType::gpt, 24, 16, 0, 1024, 4 * 1024, 1024, 50257, true, 0},
@@ -42,6 +44,14 @@ constexpr NamedShape kShapes[] = {
     {"resnet50", ModelType::resnet, 50, 0, 0, 64, 0, 0, 0, false, 0},
     {"resnet101", ModelType::resnet, 101, 0, 0, 64, 0, 0, 0, false, 0},
     {"resnet152", ModelType::resnet, 152, 0, 0, 64, 0, 0, 0, false, 0},
+    {"vgg11", ModelType::vgg, 11, 0, 0, 64, 0, 0, 0, false, 0, 0, 0.5},
+    {"vgg13", ModelType::vgg, 13, 0, 0, 64, 0, 0, 0, false, 0, 0, 0.5},
+    {"vgg16", ModelType::vgg, 16, 0, 0, 64, 0, 0, 0, false, 0, 0, 0.5},
+    {"vgg19", ModelType::vgg, 19, 0, 0, 64, 0, 0, 0, false, 0, 0, 0.5},
+    {"vit_b_16", ModelType::vit, 12, 12, 0, 768, 4 * 768, 0, 0, false, 0, 16},
+    {"vit_b_32", ModelType::vit, 12, 12, 0, 768, 4 * 768, 0, 0, false, 0, 32},
+    {"vit_l_16", ModelType::vit, 24, 16, 0, 1024, 4 * 1024, 0, 0, false, 0, 16},
+    {"vit_l_32", ModelType::vit, 24, 16, 0, 1024, 4 * 1024, 0, 0, false, 0, 32},
 };
 
 }  // namespace

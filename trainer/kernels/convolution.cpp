@@ -109,18 +109,24 @@ float* patches_of(const ConvolutionShape& shape, int rows) {
 
 }  // namespace
 
-void convolution_forward(const float* x, const float* w, float* y, const ConvolutionShape& shape) {
+void convolution_forward(const float* x, const float* w, const float* bias, float* y,
+                         const ConvolutionShape& shape) {
     const Blas& blas = Blas::get();
     const int depth = shape.depth(), out = shape.out;
+    const auto width = static_cast<std::size_t>(out);
+    const float kept = bias ? 1.0F : 0.0F;  // the matmul is added to the bias
+    if (bias) {
+        for (std::size_t at = 0; at < shape.result().elements(); at += width)
+            std::copy_n(bias, width, y + at);
+    }
     if (is_plain_matmul(shape.window)) {
         return blas.sgemm(false, true, static_cast<int>(shape.image.pixels()), out, depth, 1.0F, x, depth, w,
-                          depth, 0.0F, y, out);
+                          depth, kept, y, out);
     }
     in_tiles(shape, [&](int first, int end, int rows, std::size_t row) {
         float* patches = patches_of(shape, rows);
         gather_patches(x, patches, shape, first, end);
-        blas.sgemm(false, true, rows, out, depth, 1.0F, patches, depth, w, depth, 0.0F,
-                   y + row * static_cast<std::size_t>(out), out);
+        blas.sgemm(false, true, rows, out, depth, 1.0F, patches, depth, w, depth, kept, y + row * width, out);
     });
 }
 

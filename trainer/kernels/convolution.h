@@ -16,8 +16,9 @@ struct ConvolutionShape {
     constexpr int depth() const { return window.size * window.size * image.channels; }
 };
 
-// y[n, i, j, o] = sum over the window of x times filter o.
-void convolution_forward(const float* x, const float* w, float* y, const ConvolutionShape& shape);
+// y[n, i, j, o] = bias[o] + sum over the window of x times filter o; the bias may be null.
+void convolution_forward(const float* x, const float* w, const float* bias, float* y,
+                         const ConvolutionShape& shape);
 void convolution_backward_input(const float* dy, const float* w, float* dx, const ConvolutionShape& shape);
 void convolution_backward_weight(const float* dy, const float* x, float* dw, const ConvolutionShape& shape);
 

@@ -66,30 +66,62 @@ void max_pool_backward(const float* dy, const std::int32_t* places, float* dx, c
     }
 }
 
+namespace {
+
+// Part `place` of `places` along an axis: its first pixel and the one after its last.
+struct Part {
+    Part(int place, int places, int pixels)
+        : first(place * pixels / places), end(((place + 1) * pixels + places - 1) / places) {}
+    int first, end;
+};
+
+// Calls visit(rows, columns) for each part of an image.
+template <class Visit>
+void for_parts(const ImageShape& image, int side, const Visit& visit) {
+    for (int i = 0; i < side; ++i)
+        for (int j = 0; j < side; ++j) visit(Part(i, side, image.height), Part(j, side, image.width));
+}
+
+}  // namespace
+
 SHARDSCOPE_VECTOR_CLONES
-void global_average_forward(const float* x, float* y, const ImageShape& image) {
+void adaptive_average_forward(const float* x, float* y, const ImageShape& image, int side) {
     const auto channels = static_cast<std::size_t>(image.channels);
-    const std::size_t pixels = pixels_of(image);
-    const float share = 1.0F / static_cast<float>(pixels);
-    for (int sample = 0; sample < image.batch; ++sample, x += pixels * channels, y += channels) {
-        sum_columns(pixels, channels, y,
-                    [=](std::size_t i, std::size_t first, std::size_t width, float* partial)
-                        SHARDSCOPE_INLINE_LAMBDA {
-                            const float* row = x + i * channels + first;
-                            for (std::size_t c = 0; c < width; ++c) partial[c] += row[c];
-                        });
-        for (std::size_t c = 0; c < channels; ++c) y[c] *= share;
+    const auto of_row = static_cast<std::size_t>(image.width) * channels;
+    for (int sample = 0; sample < image.batch; ++sample, x += pixels_of(image) * channels) {
+        for_parts(image, side, [&](const Part& down, const Part& across) SHARDSCOPE_INLINE_LAMBDA {
+            const auto width = static_cast<std::size_t>(across.end - across.first);
+            const std::size_t pixels = static_cast<std::size_t>(down.end - down.first) * width;
+            const float* corner = x + static_cast<std::size_t>(down.first) * of_row +
+                                  static_cast<std::size_t>(across.first) * channels;
+            sum_columns(pixels, channels, y,
+                        [=](std::size_t i, std::size_t first, std::size_t count, float* partial)
+                            SHARDSCOPE_INLINE_LAMBDA {
+                                const float* row = corner + i / width * of_row + i % width * channels + first;
+                                for (std::size_t c = 0; c < count; ++c) partial[c] += row[c];
+                            });
+            const float share = 1.0F / static_cast<float>(pixels);
+            for (std::size_t c = 0; c < channels; ++c) y[c] *= share;
+            y += channels;
+        });
     }
 }
 
 SHARDSCOPE_VECTOR_CLONES
-void global_average_backward(const float* dy, float* dx, const ImageShape& image) {
+void adaptive_average_backward(const float* dy, float* dx, const ImageShape& image, int side) {
     const auto channels = static_cast<std::size_t>(image.channels);
-    const std::size_t pixels = pixels_of(image);
-    const float share = 1.0F / static_cast<float>(pixels);
-    for (int sample = 0; sample < image.batch; ++sample, dy += channels) {
-        for (std::size_t i = 0; i < pixels; ++i, dx += channels)
-            for (std::size_t c = 0; c < channels; ++c) dx[c] = dy[c] * share;
+    std::fill_n(dx, image.elements(), 0.0F);
+    for (int sample = 0; sample < image.batch; ++sample, dx += pixels_of(image) * channels) {
+        for_parts(image, side, [&](const Part& down, const Part& across) SHARDSCOPE_INLINE_LAMBDA {
+            const float share =
+                1.0F / static_cast<float>((down.end - down.first) * (across.end - across.first));
+            for (int row = down.first; row < down.end; ++row) {
+                float* pixel = dx + static_cast<std::size_t>(row * image.width + across.first) * channels;
+                for (int column = across.first; column < across.end; ++column, pixel += channels)
+                    for (std::size_t c = 0; c < channels; ++c) pixel[c] += dy[c] * share;
+            }
+            dy += channels;
+        });
     }
 }
 

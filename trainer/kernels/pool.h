@@ -15,8 +15,9 @@ void max_pool_forward(const float* x, float* y, std::int32_t* places, const Imag
 void max_pool_backward(const float* dy, const std::int32_t* places, float* dx, const ImageShape& image,
                        const Window& window);
 
-// The mean of each channel: [batch, channels].
-void global_average_forward(const float* x, float* y, const ImageShape& image);
-void global_average_backward(const float* dy, float* dx, const ImageShape& image);
+// AdaptiveAvgPool2d: `side` x `side` means of each channel, of parts of the image that are as equal as
+// possible and overlap where they cannot be; [batch, side, side, channels].
+void adaptive_average_forward(const float* x, float* y, const ImageShape& image, int side);
+void adaptive_average_backward(const float* dy, float* dx, const ImageShape& image, int side);
 
 }  // namespace shardscope::trainer::kernels

@@ -46,6 +46,7 @@ GptBlock::GptBlock(std::string attribute, const GptShape& shape) : Module("Block
                                                              .projection_std = residual_std(shape.layers),
                                                              .dropout = shape.dropout,
                                                              .fused = shape.fused_attention,
+                                                             .causal = shape.causal,
                                                              .tensor = shape.tensor}));
     add_child(std::make_unique<LayerNorm>("norm_2", shape.width));
     if (shape.experts.experts > 0) {

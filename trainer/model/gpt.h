@@ -15,6 +15,7 @@ struct GptShape {
     double dropout = 0;
     bool tied = false;             // the head's weight is the token embedding's
     bool fused_attention = false;  // scores are never stored as a whole
+    bool causal = true;
     kernels::ActivationKind activation = kernels::ActivationKind::gelu;
     bool fused_activation = false;  // the matmul before an activation computes it too
     int tensor = 1;                 // ranks of a tensor group

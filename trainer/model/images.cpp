@@ -16,11 +16,12 @@ constexpr std::size_t kRunningMean = 0, kRunningVariance = 1;
 
 }  // namespace
 
-Conv2d::Conv2d(std::string attribute, int side, int in, int out, const kernels::Window& window)
-    : Module("Conv2d", std::move(attribute)), side_(side), in_(in), out_(out), window_(window) {
+Conv2d::Conv2d(std::string attribute, int side, int in, int out, const kernels::Window& window, bool bias)
+    : Module("Conv2d", std::move(attribute)), side_(side), in_(in), out_(out), window_(window), bias_(bias) {
     const int taps = window.size * window.size;
     const auto fan_out = static_cast<float>(out * taps);
     add_parameter("weight", out, std::int64_t{taps} * in, {InitKind::normal, 0, std::sqrt(2.0F / fan_out)});
+    if (bias) add_parameter("bias", out, 1, {});
 }
 
 plan::Tensor Conv2d::forward(Graph& graph, const plan::Tensor& x) {
@@ -32,14 +33,16 @@ plan::Tensor Conv2d::forward(Graph& graph, const plan::Tensor& x) {
     if (y.value >= 0) graph.tape.saves_inputs();
     {
         const plan::PlanBuilder::Range range(graph.builder, "aten::conv2d");
+        std::vector<plan::Arg> args = {y, x, graph.store.parameter(weight)};
+        if (bias_) args.push_back(graph.store.parameter(parameters()[kBias]));
         check_output(graph, graph.kernel(plan::Kernel::convolution_forward, "convolution_forward",
-                                         {y, x, graph.store.parameter(weight)}, dims(batch), flops));
+                                         std::move(args), dims(batch), flops + (bias_ ? places * out_ : 0)));
     }
     if (y.value < 0) return y;
     graph.tape.node(
-        "ConvolutionBackward0", [this, &graph, &weight, x, batch, flops, value = y.value]() mutable {
+        "ConvolutionBackward0", [this, &graph, &weight, x, batch, places, flops, value = y.value]() mutable {
             const plan::Tensor dy = graph.tape.take_gradient(value);
-            plan::Tensor dx, dw;
+            plan::Tensor dx, dw, db;
             if (x.value >= 0) {
                 dx = graph.activation(path + ".input.grad", x.elements());
                 graph.kernel(plan::Kernel::convolution_backward_input, "convolution_backward_input",
@@ -50,8 +53,14 @@ plan::Tensor Conv2d::forward(Graph& graph, const plan::Tensor& x) {
                 graph.kernel(plan::Kernel::convolution_backward_weight, "convolution_backward_weight",
                              {dw, dy, x}, dims(batch), flops);
             }
+            if (weight.trained && bias_) {  // weight and bias are frozen together
+                db = graph.gradient(parameters()[kBias]);
+                graph.kernel(plan::Kernel::linear_backward_bias, "column_sum", {db, dy}, {places, out_},
+                             kernels::linear_backward_bias_cost(places, out_).flops);
+            }
             if (dx) graph.tape.accumulate(x.value, std::move(dx));
             if (dw) graph.store.gradient_ready(weight, std::move(dw));
+            if (db) graph.store.gradient_ready(parameters()[kBias], std::move(db));
         });
     return y;
 }
@@ -178,19 +187,21 @@ plan::Tensor MaxPool2d::forward(Graph& graph, const plan::Tensor& x) {
 
 plan::Tensor AdaptiveAvgPool2d::forward(Graph& graph, const plan::Tensor& x) {
     const std::int64_t n = x.elements(), batch = n / (side_ * side_ * channels_);
-    const std::array<std::int64_t, 6> dims = {batch, side_, side_, channels_};
-    plan::Tensor y = output_of(graph, path + ".output", batch * channels_, wants(graph, x));
+    const std::array<std::int64_t, 6> dims = {batch, side_, side_, channels_, result_};
+    plan::Tensor y =
+        output_of(graph, path + ".output", batch * result_ * result_ * channels_, wants(graph, x));
     {
         const plan::PlanBuilder::Range range(graph.builder, "aten::adaptive_avg_pool2d");
-        graph.kernel(plan::Kernel::global_average_forward, "global_average_forward", {y, x}, dims, n);
+        graph.kernel(plan::Kernel::adaptive_average_forward, "adaptive_average_forward", {y, x}, dims, n);
     }
     if (y.value < 0) return y;
     graph.tape.node(
-        "MeanBackward1",
+        result_ == 1 ? "MeanBackward1" : "AdaptiveAvgPool2DBackward0",
         [this, &graph, dims, n, from = x.value, value = y.value] {
             const plan::Tensor dy = graph.tape.take_gradient(value);
             plan::Tensor dx = graph.activation(path + ".input.grad", n);
-            graph.kernel(plan::Kernel::global_average_backward, "global_average_backward", {dx, dy}, dims, n);
+            graph.kernel(plan::Kernel::adaptive_average_backward, "adaptive_average_backward", {dx, dy}, dims,
+                         n);
             graph.tape.accumulate(from, std::move(dx));
         },
         false);

@@ -9,11 +9,12 @@
 
 namespace shardscope::trainer::model {
 
-// A convolution without bias. Its weight [out, window row, window column, in] starts as normal(0, sqrt(2 /
-// fan_out)), which is kaiming_normal_ with mode="fan_out" (He et al.: arXiv 1502.01852).
+// A convolution. Its weight [out, window row, window column, in] starts as normal(0, sqrt(2 / fan_out)),
+// which is kaiming_normal_ with mode="fan_out" (He et al.: arXiv 1502.01852), its bias at 0.
 class Conv2d final : public Module {
   public:
-    Conv2d(std::string attribute, int side, int in, int out, const kernels::Window& window);
+    Conv2d(std::string attribute, int side, int in, int out, const kernels::Window& window,
+           bool bias = false);
     plan::Tensor forward(Graph& graph, const plan::Tensor& input) override;
 
     int result_side() const { return window_.places(static_cast<int>(side_)); }
@@ -25,6 +26,7 @@ class Conv2d final : public Module {
     }
     std::int64_t side_, in_, out_;
     kernels::Window window_;
+    bool bias_;
 };
 
 // Batch norm with the statistics of the rank's own images, as BatchNorm2d between DistributedDataParallel's
@@ -58,15 +60,18 @@ class MaxPool2d final : public Module {
     kernels::Window window_;
 };
 
-// The mean of each channel, [batch, channels]: AdaptiveAvgPool2d(1).
+// Means of each channel over `result` x `result` parts of the image, [batch, result, result, channels].
 class AdaptiveAvgPool2d final : public Module {
   public:
-    AdaptiveAvgPool2d(std::string attribute, int side, int channels)
-        : Module("AdaptiveAvgPool2d", std::move(attribute)), side_(side), channels_(channels) {}
+    AdaptiveAvgPool2d(std::string attribute, int side, int channels, int result = 1)
+        : Module("AdaptiveAvgPool2d", std::move(attribute)),
+          side_(side),
+          channels_(channels),
+          result_(result) {}
     plan::Tensor forward(Graph& graph, const plan::Tensor& input) override;
 
   private:
-    std::int64_t side_, channels_;
+    std::int64_t side_, channels_, result_;
 };
 
 }  // namespace shardscope::trainer::model

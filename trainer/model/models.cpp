@@ -19,6 +19,8 @@
 #include "trainer/model/resnet.h"
 #include "trainer/model/selection.h"
 #include "trainer/model/tensor_parallel.h"
+#include "trainer/model/vgg.h"
+#include "trainer/model/vit.h"
 #include "trainer/model/vocabulary_parallel.h"
 
 namespace shardscope::trainer::model {
@@ -85,6 +87,41 @@ ResNetShape resnet_shape(const job::Job& job) {
             .image = job.data.image,
             .classes = job.data.classes,
             .sync_batch_norm = job.parallel.sync_batch_norm};
+}
+
+VggShape vgg_shape(const job::Job& job) {
+    constexpr int kPooled = 32;  // pixels of a side of which five pools leave one
+    if (job.data.image < kPooled) {
+        throw job::JobError(
+            fmt::format("{}data.image: {} pixels are gone before the last pool of a {}; set it to "
+                        "{} or more",
+                        where(job, "data.image"), job.data.image, job.model.name, kPooled));
+    }
+    return {.depth = job.model.layers,
+            .width = job.model.width,
+            .image = job.data.image,
+            .classes = job.data.classes,
+            .dropout = job.model.dropout};
+}
+
+VitShape vit_shape(const job::Job& job) {
+    const int patch = job::find_shape(job.model.name)->patch;
+    if (job.data.image % patch != 0) {
+        throw job::JobError(
+            fmt::format("{}data.image: {} pixels are not whole patches of {}, which a {} has; set "
+                        "it to a multiple of {}",
+                        where(job, "data.image"), job.data.image, patch, job.model.name, patch));
+    }
+    return {.layers = job.model.layers,
+            .heads = job.model.heads,
+            .width = job.model.width,
+            .patch = patch,
+            .image = job.data.image,
+            .classes = job.data.classes,
+            .dropout = job.model.dropout,
+            .fused_attention = job.model.attention == job::AttentionKind::fused,
+            .activation = activation_of(job.model),
+            .fused_activation = job.model.fused_activation};
 }
 
 // JobError if a batch norm would have one number per channel, whose variance is 0.
@@ -176,6 +213,10 @@ std::unique_ptr<Module> make_shape(const job::Job& job) {
         case job::ModelType::resnet:
             check_statistics(job);
             return std::make_unique<ResNet>(resnet_shape(job));
+        case job::ModelType::vgg:
+            return std::make_unique<Vgg>(vgg_shape(job));
+        case job::ModelType::vit:
+            return std::make_unique<Vit>(vit_shape(job));
         case job::ModelType::mlp:
             break;
     }

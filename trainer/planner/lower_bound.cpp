@@ -272,7 +272,7 @@ const Pieces& LowerBounds::pieces_of_row(const Row& row, const sim::Cluster& clu
 
 LowerBound LowerBounds::of(const Row& row, const sim::Cluster& cluster) {
     const job::Job& job = row.job;
-    // The layers of an mlp may be pairs, and it is small; those of a resnet differ.
+    // The layers of an mlp may be pairs, and it is small; those of networks for images differ.
     if (!has_tokens(job.model.type)) return {};
     // Below, the stages have equal numbers of layers, and the schedule is one that has a name.
     if (job.parallel.pipeline > 1 && (job.parallel.stages != job::ParallelSection().stages ||
