@@ -90,6 +90,42 @@ TEST(Dcp, LoadsWhatPyTorchWrote) {
     }
 }
 
+// NovoGrad's: exp_avg_sq is one number of each parameter, which every place holds.
+RunLayout novograd_layout(const Shapes& shapes, int ranks) {
+    RunLayout layout = flat_layout(shapes, ranks, ranks, {"", "exp_avg"});
+    for (std::vector<sharding::StatePiece>& place : layout.places) {
+        std::int64_t end = place.back().where.offset + place.back().where.bytes + 4;
+        for (int id = 0; id < std::ssize(shapes); ++id, end += 8)
+            place.push_back({id, "exp_avg_sq", 0, 1, plan::Arg{0, end, 4}, true});
+    }
+    return layout;
+}
+
+TEST(Dcp, AStateOfOneNumberIsATensorOfOneElementInEveryFormat) {
+    const Shapes shapes = model_with_filters();
+    for (const job::CheckpointFormat format : kFormats) {
+        SCOPED_TRACE(name_of(format));
+        const TemporaryFolder folder;
+        save_values(job_with(folder.string(), 2, format), novograd_layout(shapes, 2), 20);
+        const std::filesystem::path saved = folder / "step-20";
+        EXPECT_EQ(loaded(saved, novograd_layout(shapes, 3), LoadUse::training), "");
+        if (format == job::CheckpointFormat::safetensors) {
+            const Manifest others = read_foreign(saved / "optimizer.safetensors").manifest;
+            ASSERT_EQ(others.parameters.size(), 2 * shapes.size());
+            int numbers = 0;
+            for (const ManifestParameter& state : others.parameters)
+                numbers += state.path.ends_with("exp_avg_sq") && state.elements() == 1 ? 1 : 0;
+            EXPECT_EQ(numbers, std::ssize(shapes));
+        }
+        if (format == job::CheckpointFormat::dcp) {
+            std::filesystem::remove(saved / kManifestName);
+            EXPECT_EQ(loaded(saved, novograd_layout(shapes, 3), LoadUse::training), "");
+            EXPECT_THAT(refusal_of(saved, flat_layout(shapes, 1, 1), LoadUse::training),
+                        HasSubstr("element 1 of exp_avg_sq of net.0.weight is not stored"));
+        }
+    }
+}
+
 TEST(Dcp, TheNamesOfStateDictsMeanParametersAndTheirState) {
     const auto meaning = [](const char* name, const char* prefix) {
         const DcpName parsed = parse_dcp_name(name, prefix);

@@ -108,29 +108,33 @@ class DcpReader {
         read_metadata();
         result_.index = index_;
         result_.manifest.step = -1;
-        for (std::size_t i = 0; i < tensors_.size(); ++i) {
-            const std::string name(tensors_.key(i).text());
-            const Value entry = tensors_.value(i);
-            if (!is_a(entry, kMetadataClasses[1])) continue;  // an object
-            const DcpName meaning = parse_dcp_name(name, prefix_);
-            if (meaning.ignored || is_ignored(name)) continue;
-            if (meaning.state == "step") {
-                read_step(name, entry);
-            } else {
-                read_tensor(name, meaning, entry);
-            }
-        }
+        read_tensors(false);
+        read_tensors(true);
         for (auto& [path, parameter] : parameters_) {
             if (const std::optional<std::int64_t> twice = sort_pieces(parameter.pieces))
                 fail(fmt::format("two boxes of {} contain element {}", path, *twice));
-            if (!parameter.pieces.empty() && !parameter.pieces.front().state.empty())
-                fail(fmt::format("has the optimizer's state of {}, but not its values", path));
             result_.manifest.parameters.push_back(std::move(parameter));
         }
         return std::move(result_);
     }
 
   private:
+    // The parameters, or their optimizer's state: one may come before the other in the file.
+    void read_tensors(bool of_optimizer) {
+        for (std::size_t i = 0; i < tensors_.size(); ++i) {
+            const std::string name(tensors_.key(i).text());
+            const Value entry = tensors_.value(i);
+            if (!is_a(entry, kMetadataClasses[1])) continue;  // an object
+            const DcpName meaning = parse_dcp_name(name, prefix_);
+            if (meaning.ignored || is_ignored(name) || meaning.state.empty() == of_optimizer) continue;
+            if (meaning.state == "step") {
+                read_step(name, entry);
+            } else {
+                read_tensor(name, meaning, entry);
+            }
+        }
+    }
+
     [[noreturn]] void fail(const std::string& what) const {
         throw CheckpointError(fmt::format("{}: {}; load another checkpoint", index_.string(), what));
     }
@@ -260,10 +264,14 @@ class DcpReader {
             fail(fmt::format("{} is of dtype {}, and float32, bfloat16, float16 and float64 are read", name,
                              dtype));
         }
-        const auto [found, is_new] =
+        if (meaning.state.empty())
             parameters_.try_emplace(meaning.path, foreign_parameter(meaning.path, dims));
+        const auto found = parameters_.find(meaning.path);
+        if (found == parameters_.end())
+            fail(fmt::format("has the optimizer's state of {}, but not its values", meaning.path));
         ManifestParameter& parameter = found->second;
-        if (!is_new && parameter.dims != foreign_parameter("", dims).dims) {
+        const bool one_number = !meaning.state.empty() && element_count(dims) == 1;  // of NovoGrad
+        if (!one_number && parameter.dims != foreign_parameter("", dims).dims) {
             fail(fmt::format("{} is {}, and what else belongs to {} is {}", name, words(dims), meaning.path,
                              words(parameter.dims)));
         }

@@ -251,7 +251,7 @@ void write_dcp_index(const SavePlan& plan, const job::OptimizerSection& optimize
     bool has_moments = false;
     for (const PlannedPiece& piece : plan.pieces) {
         const sharding::StatePiece& state = piece.owned.piece;
-        const ParameterShape& shape = plan.shapes[static_cast<std::size_t>(state.parameter)];
+        const ParameterShape shape = tensor_of(state, plan.shapes);
         index.add_box(name_of_tensor(shape.path, state.state), "float32", shape.dims(), box_of(state, shape),
                       plan.files[piece.file].name, piece.frame, piece.frame_bytes);
         has_moments = has_moments || state.state == "exp_avg";

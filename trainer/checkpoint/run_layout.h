@@ -47,6 +47,13 @@ struct RunLayout {
     }
 };
 
+// The tensor that has a piece's elements: the parameter's, or a state's that is one number.
+inline ParameterShape tensor_of(const sharding::StatePiece& piece,
+                                const std::vector<ParameterShape>& parameters) {
+    const ParameterShape& shape = parameters[static_cast<std::size_t>(piece.parameter)];
+    return piece.one_number ? ParameterShape{shape.path, 1} : shape;
+}
+
 RunLayout layout_of(const sharding::Program& program);
 
 // The number of samples that all ranks together train on in one step.

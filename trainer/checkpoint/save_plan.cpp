@@ -49,7 +49,7 @@ std::string part_name(int place) {
 std::vector<OwnedPiece> boxes_of(const RunLayout& layout) {
     std::vector<OwnedPiece> boxes;
     for (const OwnedPiece& owned : owned_pieces(layout, std::numeric_limits<std::int64_t>::max())) {
-        const ParameterShape& shape = layout.parameters[static_cast<std::size_t>(owned.piece.parameter)];
+        const ParameterShape shape = tensor_of(owned.piece, layout.parameters);
         for (OwnedPiece& box : as_boxes(owned, shape, kMostElements)) boxes.push_back(std::move(box));
     }
     return boxes;
@@ -57,8 +57,7 @@ std::vector<OwnedPiece> boxes_of(const RunLayout& layout) {
 
 TorchFrame frame_of(const SavePlan& plan, const PlannedPiece& piece, std::uint32_t checksum) {
     const sharding::StatePiece& state = piece.owned.piece;
-    const ParameterShape& shape = plan.shapes[static_cast<std::size_t>(state.parameter)];
-    return torch_frame(box_of(state, shape).tensor, bytes_of(piece), checksum);
+    return torch_frame(box_of(state, tensor_of(state, plan.shapes)).tensor, bytes_of(piece), checksum);
 }
 
 // The file of shared_files to which a state belongs.
@@ -78,7 +77,7 @@ void add_shared_files(SavePlan& plan, const RunLayout& layout, job::CheckpointFo
     for (const OwnedPiece& owned : pieces) {
         if (before && same_state(*before, owned)) continue;
         before = &owned;
-        const ParameterShape& shape = layout.parameters[static_cast<std::size_t>(owned.piece.parameter)];
+        const ParameterShape shape = tensor_of(owned.piece, layout.parameters);
         const std::string& state = owned.piece.state;
         tensors[shared_file(format, state)].push_back(
             {state.empty() ? shape.path : shape.path + "." + state, shape.dims()});
