@@ -126,6 +126,18 @@ TEST(Dcp, AStateOfOneNumberIsATensorOfOneElementInEveryFormat) {
     }
 }
 
+// PyTorch's optimizers do not count the steps that a loss scale skips; the run does.
+TEST(Dcp, TheStepOfItsOptimizerCountsUpdates) {
+    const TemporaryFolder folder;
+    SaveSettings settings;
+    settings.loss_scale = [] { return ManifestLossScale{.scale = 1024, .clean = 2, .skipped = 3}; };
+    save_values(job_with(folder.string(), 2, job::CheckpointFormat::dcp), flat_layout(small_model(), 2, 2),
+                20, settings);
+    EXPECT_EQ(StoredCheckpoint(folder.string()).manifest().step, 20);
+    std::filesystem::remove(folder / "step-20" / kManifestName);
+    EXPECT_EQ(StoredCheckpoint((folder / "step-20").string()).manifest().step, 17);
+}
+
 TEST(Dcp, TheNamesOfStateDictsMeanParametersAndTheirState) {
     const auto meaning = [](const char* name, const char* prefix) {
         const DcpName parsed = parse_dcp_name(name, prefix);

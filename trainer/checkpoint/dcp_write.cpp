@@ -259,7 +259,7 @@ void write_dcp_index(const SavePlan& plan, const job::OptimizerSection& optimize
     for (const ParameterShape& shape : plan.shapes) {
         if (has_moments && shape.trained) {
             things.scalar(name_of_tensor(shape.path, "step"), "float32", "FloatStorage",
-                          bytes_of_number(static_cast<float>(counts.steps)));
+                          bytes_of_number(static_cast<float>(counts.updates)));
         }
         constexpr std::string_view kStatistic = "running_mean";
         if (!shape.path.ends_with(kStatistic)) continue;

@@ -32,11 +32,12 @@ TensorBox box_of(const sharding::StatePiece& piece, const ParameterShape& shape)
 
 std::string dcp_file_name(int place);  // "__0_0.distcp"
 
-// Writes .metadata and a file of the small things that belong to no rank: the steps that the optimizer has
-// taken, the batches that batch norms have counted, and the optimizer's settings. Syncs both.
+// Writes .metadata and a file of the small things that belong to no rank: the updates that the optimizer
+// has done, the batches that batch norms have counted, and the optimizer's settings. Syncs both.
 // std::system_error.
 struct DcpCounts {
     std::int64_t steps = 0;        // done
+    std::int64_t updates = 0;      // of the parameters: without the steps that a loss scale skipped
     std::int64_t micro_steps = 1;  // of a step
 };
 void write_dcp_index(const SavePlan& plan, const job::OptimizerSection& optimizer,

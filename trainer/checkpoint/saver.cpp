@@ -132,10 +132,13 @@ void CheckpointSaver::complete(Pending& pending, std::int64_t step) {
     if (!pending.error) {
         try {
             write_headers(plan_, folder);
-            if (plan_.format == job::CheckpointFormat::dcp)
-                write_dcp_index(plan_, optimizer_, folder, {step, accumulation_});
+            const Manifest all = manifest(pending, step);
+            if (plan_.format == job::CheckpointFormat::dcp) {
+                const std::int64_t skipped = all.loss_scale ? all.loss_scale->skipped : 0;
+                write_dcp_index(plan_, optimizer_, folder, {step, step - skipped, accumulation_});
+            }
             if (!settings_.tokenizer.empty()) write_file(folder / kTokenizerName, settings_.tokenizer);
-            write_file(folder / kManifestName, to_text(manifest(pending, step)));
+            write_file(folder / kManifestName, to_text(all));
             publish_step(folder_, step);
         } catch (const std::exception& error) {
             pending.error = error.what();
