@@ -68,9 +68,12 @@ constexpr auto kTypes = std::to_array<StorageType>({{"FloatStorage", "torch.floa
                                                     {"HalfStorage", "torch.float16", ElementType::fp16},
                                                     {"DoubleStorage", "torch.float64", ElementType::fp64}});
 
-// Where a box, or an object, is.
+// Of a tensor: a pickle may share one long list among all places.
+constexpr std::size_t kMostDimensions = 16;
+
+// Where a box is; the name is a view of the pickle's text, which may be that of many places, too.
 struct Place {
-    std::string file;
+    std::string_view file;
     std::int64_t offset = 0, length = 0;
 };
 
@@ -87,6 +90,7 @@ bool is_a(const Value& object, std::string_view name) {
 std::optional<std::vector<std::int64_t>> size_of_tensor(const Value& size) {
     if (!is_a(size, "torch.Size")) return std::nullopt;
     const Value items = size[1][std::size_t{0}];
+    if (items.size() > kMostDimensions) return std::nullopt;
     std::vector<std::int64_t> sizes;
     for (std::size_t i = 0; i < items.size(); ++i) {
         const std::optional<std::int64_t> number = items[i].integer();
@@ -169,27 +173,26 @@ class DcpReader {
     }
 
     void read_place(const Value& key, const Value& info) {
-        const std::string name(member(key, "fqn").text());
+        const std::string_view name = member(key, "fqn").text();
         const auto offsets = size_of_tensor(member(key, "offset"));
         if (!offsets) return;  // an object
-        Place place{std::string(member(info, "relative_path").text()),
-                    member(info, "offset").integer().value_or(-1),
+        Place place{member(info, "relative_path").text(), member(info, "offset").integer().value_or(-1),
                     member(info, "length").integer().value_or(-1)};
         if (!is_plain_name(place.file) || place.offset < 0 || place.length < 0)
             fail(fmt::format("where {} is stored is not a part of a file in its folder", name));
         if (member(info, "transform_descriptors").size() > 0)
             fail(fmt::format("{} is stored packed ({}), which is not read", name,
                              member(info, "transform_descriptors")[std::size_t{0}].text()));
-        if (!places_.emplace(std::pair(name, *offsets), std::move(place)).second)
+        if (!places_.emplace(std::pair(name, *offsets), place).second)
             fail(fmt::format("names the box of {} at {} twice", name, words(*offsets)));
     }
 
     // The index of the file in the manifest.
-    std::size_t file_of(const std::string& name) {
+    std::size_t file_of(std::string_view name) {
         const auto [entry, is_new] = files_.try_emplace(name, result_.manifest.files.size());
         if (is_new) {
             try {
-                result_.manifest.files.push_back({name, opened_.add(folder_ / name)});
+                result_.manifest.files.push_back({std::string(name), opened_.add(folder_ / name)});
             } catch (const std::system_error& error) {
                 fail_to_read(folder_ / name, error);
             }
@@ -200,7 +203,7 @@ class DcpReader {
     // The numbers of one box, which has these sizes.
     StoredBox read_box(const std::string& name, const std::vector<std::int64_t>& offsets,
                        const std::vector<std::int64_t>& sizes, std::string_view dtype) {
-        const auto found = places_.find(std::pair(name, offsets));
+        const auto found = places_.find(std::pair(std::string_view(name), offsets));
         if (found == places_.end())
             fail(fmt::format("does not say where the box of {} at {} is stored", name, words(offsets)));
         const Place& place = found->second;
@@ -230,6 +233,7 @@ class DcpReader {
                               words(stored.tensor.sizes), kDcpMetadata, dtype, words(sizes)));
         }
         StoredBox box{offsets, sizes, stored.tensor.strides, type->type, file, 0};
+        if (element_count(sizes) == 0) return box;
         // The last element: every stride is within the numbers, so nothing overflows.
         const std::int64_t most = stored.bytes / checkpoint::size_of(type->type);
         std::int64_t last = stored.tensor.offset;
@@ -240,7 +244,7 @@ class DcpReader {
             if (inside) last += (sizes[d] - 1) * box.strides[d];
             inside = inside && last < most;
         }
-        if (!inside && element_count(sizes) != 0)
+        if (!inside)
             wrong(fmt::format("{} has more elements than the {} bytes that are stored", name, stored.bytes));
         box.offset = stored.numbers + stored.tensor.offset * checkpoint::size_of(type->type);
         return box;
@@ -289,7 +293,10 @@ class DcpReader {
 
     // All parameters have taken the same steps here.
     void read_step(const std::string& name, const Value& entry) {
-        const StoredBox box = read_box(name, dims_of(name, entry), dims_of(name, entry), dtype_of(entry));
+        const std::vector<std::int64_t> dims = dims_of(name, entry);
+        if (element_count(dims) != 1) fail(fmt::format("{} is {}, not a number of steps", name, words(dims)));
+        const StoredBox box =
+            read_box(name, std::vector<std::int64_t>(dims.size(), 0), dims, dtype_of(entry));
         float steps = -1;
         std::vector<std::byte> bytes(static_cast<std::size_t>(checkpoint::size_of(box.type)));
         try {
@@ -316,8 +323,8 @@ class DcpReader {
     traces::importer::ParsedPickle parsed_;
     Value tensors_;
     std::string prefix_;
-    std::map<std::pair<std::string, std::vector<std::int64_t>>, Place> places_;
-    std::map<std::string, std::size_t> files_;
+    std::map<std::pair<std::string_view, std::vector<std::int64_t>>, Place> places_;
+    std::map<std::string_view, std::size_t> files_;
     OpenFiles opened_;
     std::map<std::string, ManifestParameter> parameters_;
     ForeignCheckpoint result_;

@@ -41,6 +41,7 @@ std::int64_t element_count(const std::vector<std::int64_t>& dims) {
 
 std::vector<std::int64_t> contiguous_strides(const std::vector<std::int64_t>& dims) {
     std::vector<std::int64_t> strides(dims.size(), 1);
+    if (element_count(dims) <= 0) return strides;  // there is no element that they separate
     for (std::size_t d = dims.size(); d-- > 1;) strides[d - 1] = strides[d] * dims[d];
     return strides;
 }
