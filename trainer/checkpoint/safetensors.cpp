@@ -22,7 +22,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-using Json = nlohmann::ordered_json;
+using KeyedJson = nlohmann::json;  // not ordered_json, which searches all keys for each
 
 constexpr std::string_view kSafetensors = ".safetensors";
 constexpr const char* kOneFile = "model.safetensors";
@@ -75,10 +75,10 @@ class TopNames final : public nlohmann::json_sax<nlohmann::json> {
 };
 
 // A list of whole numbers from 0 on.
-std::optional<std::vector<std::int64_t>> counts(const Json& tensor, const char* key) {
+std::optional<std::vector<std::int64_t>> counts(const KeyedJson& tensor, const char* key) {
     if (!tensor.is_object() || !tensor.contains(key) || !tensor[key].is_array()) return std::nullopt;
     std::vector<std::int64_t> numbers;
-    for (const Json& each : tensor[key]) {
+    for (const KeyedJson& each : tensor[key]) {
         if (!each.is_number_unsigned() || each.get<std::uint64_t>() > std::uint64_t{INT64_MAX})
             return std::nullopt;
         numbers.push_back(each.get<std::int64_t>());
@@ -104,7 +104,7 @@ class SafetensorsReader {
 
   private:
     void read_list() {
-        const Json list = traces::schema::parse_ordered_json(text_of(index_));
+        const KeyedJson list = traces::schema::parse_json(text_of(index_));
         if (!list.is_object() || !list.contains("weight_map") || !list["weight_map"].is_object())
             bad_file(index_, "is not a list of safetensors files: it has no \"weight_map\"");
         std::set<std::string> files;
@@ -144,7 +144,7 @@ class SafetensorsReader {
         }
         TopNames names;
         const bool valid = nlohmann::json::sax_parse(header, &names);
-        const Json json = valid ? traces::schema::parse_ordered_json(header) : Json();
+        const KeyedJson json = valid ? traces::schema::parse_json(header) : KeyedJson();
         if (!json.is_object()) bad_file(path, "its header is not a JSON object");
         if (!names.twice.empty()) bad_file(path, fmt::format("its header names {} twice", names.twice));
         result_.manifest.files.push_back({name, bytes});
@@ -160,7 +160,7 @@ class SafetensorsReader {
         }
     }
 
-    void add(const fs::path& path, const std::string& name, const Json& entry, std::int64_t start,
+    void add(const fs::path& path, const std::string& name, const KeyedJson& entry, std::int64_t start,
              std::int64_t room, std::map<std::int64_t, std::pair<std::int64_t, std::string>>& ranges) {
         std::optional<std::vector<std::int64_t>> dims = counts(entry, "shape");
         const std::optional<std::vector<std::int64_t>> range = counts(entry, "data_offsets");
@@ -218,7 +218,7 @@ class SafetensorsReader {
 
 std::string safetensors_header(const std::vector<TensorEntry>& tensors) {
     static_assert(std::endian::native == std::endian::little);
-    Json json;
+    nlohmann::ordered_json json;
     json["__metadata__"] = {{"format", "pt"}};
     std::int64_t end = 0;
     for (const TensorEntry& tensor : tensors) {
