@@ -140,7 +140,7 @@ void Checkpointing::attach(executor::RunOptions& options) {
         options.hooks.after_setup = [this](int rank, executor::RankRunner& runner) {
             loader_->fill(rank, memory_of(runner));
             const auto& loss = stored_->manifest().loss_scale;
-            if (loss && runner.loss_scaler())
+            if (!starts_new() && loss && runner.loss_scaler())
                 runner.loss_scaler()->go_on_from({loss->scale, loss->clean, loss->skipped, loss->hysteresis});
         };
     }

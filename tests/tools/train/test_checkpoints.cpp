@@ -77,6 +77,18 @@ TEST_F(Checkpoints, OfFp16GoOnWithTheLossScale) {
     }
 }
 
+// Its first step is the first update of Adam again, whatever the other run has skipped.
+TEST_F(Checkpoints, OfFp16ThatARunStartsFromDoNotSetItsLossScale) {
+    const std::string job = sample("fp16.toml"), next = folder_ / "next";
+    train_json({job, "--run.steps=7", "--checkpoint.save=" + save()});
+    const Json run = train_json({job, "--run.steps=3", "--precision.initial_scale=1024",
+                                 "--checkpoint.initial_load=" + save(), "--checkpoint.save=" + next});
+    ASSERT_EQ(run.at("losses").size(), 3U);
+    for (const Json& loss : run["losses"]) EXPECT_TRUE(loss.is_number()) << loss;
+    EXPECT_THAT(read_file(next + "/step-3/manifest.json"),
+                HasSubstr("\"loss_scale\":{\"scale\":1024.0,\"clean\":3,\"skipped\":0,"));
+}
+
 TEST_F(Checkpoints, OnlyTheNewestAreKept) {
     train_json(gpt({"--run.steps=5", "--checkpoint.every=1", "--checkpoint.keep=last:2",
                     "--checkpoint.save=" + save()}));
