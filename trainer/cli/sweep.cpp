@@ -176,6 +176,8 @@ void Sweep::train_row(SweepRow& row, const std::string& position) {
     }
     arguments.insert(arguments.end(), {"--trace", row.trace, "--format", "json"});
     if (options_.overwrite) arguments.emplace_back("--overwrite");
+    std::error_code ignored;
+    fs::remove(row.trace, ignored);  // an earlier sweep's, which check_folder() lets it replace
     fmt::print(stderr, "{} {}\n", position, traces::schema::joined(words, " "));
     const ChildResult child = run_again(arguments);
     row.figures = read_result(child.out);
@@ -206,6 +208,7 @@ void Sweep::train_row(SweepRow& row, const std::string& position) {
         read_trace(options_.to_loss, row);
     } catch (const traces::store::StoreError& error) {
         row.figures.reset();
+        if (row.outcome != SweepOutcome::done) return;  // what ended the run explains the trace
         row.outcome = SweepOutcome::failed;
         row.error = error.what();
     }

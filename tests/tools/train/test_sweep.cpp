@@ -185,6 +185,25 @@ TEST_F(Sweep, MarksRunsThatDiverge) {
                       HasSubstr("\n[1] step 2: the loss is not finite")));
 }
 
+// The runs are refused only after they are planned: their checkpoint does not exist.
+TEST_F(Sweep, ARefusedRunDoesNotShowAnEarlierSweepsTrace) {
+    ASSERT_EQ(sweep({"--optimizer.lr=0.001,0.002", "--train.diverged_above=0.5"}).status, 0);
+    const std::string trace = folder_ / "out/lr=0.001.sqlite";
+    ASSERT_TRUE(fs::exists(trace));
+    const Outcome again = sweep({"--optimizer.lr=0.001,0.002", "--overwrite", "--format", "json",
+                                 "--checkpoint.initial_load=" + (folder_ / "nothing")});
+    EXPECT_EQ(again.status, 2);
+    const Json result = Json::parse(again.out, nullptr, false);
+    ASSERT_EQ(result.at("runs").size(), 2U);
+    for (const Json& run : result["runs"]) {
+        EXPECT_THAT(run.at("error").get<std::string>(),
+                    AllOf(StartsWith("impossible: "), HasSubstr("nothing")));
+        EXPECT_EQ(run.at("trace"), "");
+        EXPECT_FALSE(run.contains("diverged_at"));
+    }
+    EXPECT_FALSE(fs::exists(trace));
+}
+
 // What a larger batch costs in loss is beside what it gains in speed.
 TEST_F(Sweep, ShowsTheSamplesASecondBesideTheLossAndTheLearningRate) {
     const Words batches = {"--data.batch=4,16", "--optimizer.lr=0.1", "--optimizer.lr_scaling=linear",
