@@ -113,13 +113,25 @@ TEST_F(CifarFiles, OfAFolderAreThoseToTrainOn) {
     write("test.bin", 6);
     EXPECT_EQ(error_of(folder_.path()),
               "data.path: the folder " + folder_.path() +
-                  " has no *.bin file to train on directly in it (test_batch.bin and test.bin are left out); "
+                  " has no *.bin file to train on (test_batch.bin and test.bin are left out) directly in it; "
                   "give a CIFAR file, or a folder of CIFAR files");
     write("data_batch_1.bin", 3);
     EXPECT_EQ(CifarImages(folder_.path(), 10).images(), 3);
+    EXPECT_EQ(CifarImages(folder_.path(), 10, ImageSet::test).images(), 5 + 6);
     EXPECT_EQ(CifarImages(test, 10).images(), 5);
     const std::string cut = write("data_batch_2.bin", 4, 1, 5);
     EXPECT_THAT(error_of(folder_.path()), HasSubstr("data.path: " + cut + " has 12287 bytes"));
+}
+
+TEST_F(CifarFiles, OfAFolderToValidateOnAreTheTestSet) {
+    const std::string key = "validation_path = '" + folder_.path() + "'";
+    const job::Job job = job_of(write("data_batch_1.bin", 3), key);
+    EXPECT_THAT([&] { open_data(job); },
+                ::testing::ThrowsMessage<DataError>(
+                    HasSubstr("job.toml:8: data.validation_path: the folder " + folder_.path() +
+                              " has no test_batch.bin or test.bin to validate on directly in it")));
+    write("test_batch.bin", 5);
+    EXPECT_EQ(open_data(job).validation->samples(), 5);
 }
 
 TEST_F(CifarFiles, SayWhatIsWrong) {

@@ -19,24 +19,29 @@ std::int32_t label_of(const char* record) {
     return static_cast<unsigned char>(*record);
 }
 
-bool is_for_training(const std::filesystem::path& file) {
+bool is_of(ImageSet set, const std::filesystem::path& file) {
     const std::filesystem::path name = file.filename();
-    return name.extension() == ".bin" && name != "test_batch.bin" && name != "test.bin";
+    const bool tests = name == "test_batch.bin" || name == "test.bin";
+    return name.extension() == ".bin" && tests == (set == ImageSet::test);
 }
 
-std::vector<CifarFile> files_at(const std::string& path) {
+std::vector<CifarFile> files_at(const std::string& path, ImageSet set) {
     const TextFiles found(path, "CIFAR");
     const bool chooses = std::filesystem::is_directory(path);
     std::vector<CifarFile> files;
     for (int f = 0; f < found.files(); ++f) {
         const TextFile& file = found.file(f);
-        if (!chooses || is_for_training(file.path())) files.push_back({file.path(), file.whole()});
+        if (!chooses || is_of(set, file.path())) files.push_back({file.path(), file.whole()});
     }
     if (files.empty()) {
-        throw DataError("data.path", fmt::format("the folder {} has no *.bin file to train on directly in it "
-                                                 "(test_batch.bin and test.bin are left out); give a CIFAR "
-                                                 "file, or a folder of CIFAR files",
-                                                 path));
+        throw DataError(
+            "data.path",
+            fmt::format("the folder {} has no {} directly in it; give a CIFAR file, or a folder of "
+                        "CIFAR files",
+                        path,
+                        set == ImageSet::test
+                            ? "test_batch.bin or test.bin to validate on"
+                            : "*.bin file to train on (test_batch.bin and test.bin are left out)"));
     }
     return files;
 }
@@ -67,8 +72,8 @@ std::vector<const char*> records_of(const std::vector<CifarFile>& files, int cla
 
 }  // namespace
 
-CifarImages::CifarImages(const std::string& path, int classes)
-    : files_(files_at(path)), records_(records_of(files_, classes)) {}
+CifarImages::CifarImages(const std::string& path, int classes, ImageSet set)
+    : files_(files_at(path, set)), records_(records_of(files_, classes)) {}
 
 std::int32_t CifarImages::label(std::int64_t image) const {
     return label_of(records_[static_cast<std::size_t>(image)]);

@@ -15,10 +15,10 @@ class CifarImages final : public ImageFiles {
   public:
     static constexpr int kSide = 32;
 
-    // `path`: a file, or a folder, whose *.bin files count, but not its test set. Throws DataError
-    // (data.path, data.classes) if there is none, if a file is not a whole number of images, or if a label is
-    // not below `classes`.
-    CifarImages(const std::string& path, int classes);
+    // `path`: a file, or a folder, of whose *.bin files those of the set are read: test_batch.bin and
+    // test.bin are the test set. Throws DataError (data.path, data.classes) if there is none, if a file is
+    // not a whole number of images, or if a label is not below `classes`.
+    CifarImages(const std::string& path, int classes, ImageSet set = ImageSet::training);
 
     std::int64_t images() const override { return static_cast<std::int64_t>(records_.size()); }
     std::int32_t label(std::int64_t image) const override;

@@ -85,9 +85,10 @@ bool IdxImages::has_name(const std::string& path) {
     return std::filesystem::path(path).filename().string().find("idx") != std::string::npos;
 }
 
-std::string IdxImages::of_folder(const std::string& folder) {
-    for (const char* name : {"train-images-idx3-ubyte", "train-images.idx3-ubyte"}) {
-        std::string path = std::filesystem::path(folder) / name;
+std::string IdxImages::of_folder(const std::string& folder, ImageSet set) {
+    const std::string start = set == ImageSet::test ? "t10k" : "train";
+    for (const char* end : {"-images-idx3-ubyte", "-images.idx3-ubyte"}) {
+        std::string path = std::filesystem::path(folder) / (start + end);
         std::error_code error;
         if (std::filesystem::exists(path, error)) return path;
     }

@@ -14,8 +14,9 @@ class IdxImages final : public ImageFiles {
 
     // Whether a file's name says that it holds IDX.
     static bool has_name(const std::string& path);
-    // The file of images to train on that a folder has, "train-images-idx3-ubyte"; empty: none.
-    static std::string of_folder(const std::string& folder);
+    // The file of images of the set that a folder has, "train-images-idx3-ubyte" or
+    // "t10k-images-idx3-ubyte"; empty: none.
+    static std::string of_folder(const std::string& folder, ImageSet set);
 
     std::int64_t images() const override;
     std::int32_t label(std::int64_t image) const override;

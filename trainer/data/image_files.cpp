@@ -1,6 +1,7 @@
 #include "trainer/data/image_files.h"
 
 #include <filesystem>
+#include <string_view>
 #include <system_error>
 
 #include <fmt/core.h>
@@ -16,23 +17,28 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr const char* kPathKey = "data.path";  // which the formats name in their errors
+
 // What a folder has directly in it.
 struct FolderContent {
     bool cifar = false, folders = false;
 };
-FolderContent content_of(const std::string& path) {
+FolderContent content_of(const std::string& key, const std::string& path) {
     FolderContent content;
-    std::error_code error;  // the reader reports it
+    std::error_code error;
     for (fs::directory_iterator entry(path, error); !error && entry != fs::directory_iterator();
          entry.increment(error)) {
         content.cifar |= entry->path().extension() == ".bin";
         std::error_code unknown;
         content.folders |= entry->is_directory(unknown) && entry->path().filename().native().front() != '.';
     }
+    if (error)
+        throw DataError(key, fmt::format("cannot read {}: {}; check its permissions", path, error.message()));
     return content;
 }
 
 std::unique_ptr<ImageFiles> open_format(const std::string& key, const std::string& path, int classes) {
+    const ImageSet set = key == kPathKey ? ImageSet::training : ImageSet::test;
     std::error_code error;
     if (!fs::exists(path, error) && (!error || error == std::errc::no_such_file_or_directory)) {
         throw DataError(key, fmt::format("{} does not exist; give a CIFAR file or folder, an IDX file of "
@@ -41,14 +47,22 @@ std::unique_ptr<ImageFiles> open_format(const std::string& key, const std::strin
                                          path));
     }
     if (fs::is_directory(path, error)) {
-        if (const std::string idx = IdxImages::of_folder(path); !idx.empty())
+        if (const std::string idx = IdxImages::of_folder(path, set); !idx.empty())
             return std::make_unique<IdxImages>(idx, classes);
-        const FolderContent content = content_of(path);
+        const FolderContent content = content_of(key, path);
         if (content.folders && !content.cifar) return std::make_unique<PictureFolder>(key, path, classes);
+        if (!content.cifar) {
+            throw DataError(
+                key, fmt::format("the folder {} has no images to {} on: neither a folder for each class, nor "
+                                 "*.bin files of CIFAR, nor {}-images-idx3-ubyte; unpack its files if they "
+                                 "are compressed, or name another",
+                                 path, set == ImageSet::test ? "validate" : "train",
+                                 set == ImageSet::test ? "t10k" : "train"));
+        }
     } else if (IdxImages::has_name(path)) {
         return std::make_unique<IdxImages>(path, classes);
     }
-    return std::make_unique<CifarImages>(path, classes);
+    return std::make_unique<CifarImages>(path, classes, set);
 }
 
 }  // namespace
@@ -57,9 +71,8 @@ std::unique_ptr<ImageFiles> open_images(const std::string& key, const std::strin
     try {
         return open_format(key, path, classes);
     } catch (const DataError& error) {
-        const std::string path_key = "data.path";  // which the formats name
-        if (error.key() != path_key || key == path_key) throw;
-        throw DataError(key, std::string(error.what()).substr(path_key.size() + 2));
+        if (error.key() != kPathKey || key == kPathKey) throw;
+        throw DataError(key, std::string(error.what()).substr(std::string_view(kPathKey).size() + 2));
     }
 }
 

@@ -35,8 +35,11 @@ class ImageFiles {
     virtual std::vector<std::string> class_names() const { return {}; }
 };
 
-// The file or folder at `path`, which the key names (data.path or data.validation_path). Throws DataError if
-// it has no images, if a file is damaged, or if a label is not below `classes`.
+// Which files of a folder are read, where a format has both (CIFAR, MNIST).
+enum class ImageSet : std::uint8_t { training, test };
+
+// The file or folder at `path`, which the key names: data.path, or data.validation_path for the test set.
+// Throws DataError if it has no images, if a file is damaged, or if a label is not below `classes`.
 std::unique_ptr<ImageFiles> open_images(const std::string& key, const std::string& path, int classes);
 
 }  // namespace shardscope::trainer::data
