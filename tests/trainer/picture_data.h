@@ -39,6 +39,41 @@ inline std::string png_file(int height, int width, png_uint_32 format,
     return file;
 }
 
+// What png.h's simplified interface does not write. `rows`: of the whole picture, as the file has them.
+struct PngKind {
+    int color = PNG_COLOR_TYPE_RGB, depth = 8;
+    bool interlaced = false;
+    std::vector<png_color> palette;
+    int gamma = 0;  // of 100,000; 0: the file has none
+};
+inline std::string png_file(int height, int width, const PngKind& kind,
+                            const std::vector<unsigned char>& rows) {
+    std::string file;
+    png_structp png = png_create_write_struct(PNG_LIBPNG_VER_STRING, nullptr, nullptr, nullptr);
+    png_infop info = png_create_info_struct(png);
+    png_set_write_fn(
+        png, &file,
+        [](png_structp to, png_bytep bytes, std::size_t size) {
+            static_cast<std::string*>(png_get_io_ptr(to))->append(reinterpret_cast<char*>(bytes), size);
+        },
+        [](png_structp) {});
+    png_set_IHDR(png, info, static_cast<png_uint_32>(width), static_cast<png_uint_32>(height), kind.depth,
+                 kind.color, kind.interlaced ? PNG_INTERLACE_ADAM7 : PNG_INTERLACE_NONE,
+                 PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
+    if (!kind.palette.empty())
+        png_set_PLTE(png, info, kind.palette.data(), static_cast<int>(kind.palette.size()));
+    if (kind.gamma > 0) png_set_gAMA_fixed(png, info, kind.gamma);
+    png_write_info(png, info);
+    const std::size_t bytes = rows.size() / static_cast<std::size_t>(height);
+    std::vector<png_bytep> starts;
+    for (std::size_t y = 0; y < static_cast<std::size_t>(height); ++y)
+        starts.push_back(const_cast<png_bytep>(rows.data()) + y * bytes);
+    png_write_image(png, starts.data());
+    png_write_end(png, info);
+    png_destroy_write_struct(&png, &info);
+    return file;
+}
+
 inline std::string jpeg_file(int height, int width, J_COLOR_SPACE space, int channels,
                              const std::vector<unsigned char>& pixels, bool progressive = false) {
     jpeg_compress_struct state{};

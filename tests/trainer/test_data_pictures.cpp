@@ -26,6 +26,7 @@ using ::testing::HasSubstr;
 using testing::idx_file;
 using testing::jpeg_file;
 using testing::png_file;
+using testing::PngKind;
 using testing::smooth_pixels;
 
 constexpr int kHeight = 13, kWidth = 21;
@@ -66,11 +67,23 @@ TEST(Pictures, AreReadAsRedGreenAndBlueWhateverTheyStore) {
     const std::vector<unsigned char> colors = smooth_pixels(kHeight, kWidth, 3);
     const std::vector<unsigned char> grey = smooth_pixels(kHeight, kWidth, 1);
     std::vector<unsigned char> transparent = smooth_pixels(kHeight, kWidth, 4);
-    std::vector<unsigned char> ink;  // without black: 255 minus a colour
-    for (std::size_t i = 0; i < colors.size(); ++i) {
-        ink.push_back(colors[i]);
-        if (i % 3 == 2) ink.push_back(255);
+    // As Adobe's files have it, 255 minus the ink: a color is what is left of the ink by the black.
+    std::vector<unsigned char> ink;
+    for (std::size_t i = 0; i < colors.size(); i += 3) {
+        const int white = 140 + static_cast<int>(i / 3 % kWidth) * 5;  // above each color
+        for (std::size_t c = i; c < i + 3; ++c)
+            ink.push_back(static_cast<unsigned char>((colors[c] * 255 + white / 2) / white));
+        ink.push_back(static_cast<unsigned char>(white));
     }
+    std::vector<unsigned char> deep;  // 16 bits, the lower ones not 0
+    for (const unsigned char color : colors) deep.insert(deep.end(), {color, 200});
+    std::vector<png_color> palette;
+    for (int i = 0; i < 256; ++i) {
+        const auto color = static_cast<png_byte>(i);
+        palette.push_back({color, static_cast<png_byte>(color + 30), static_cast<png_byte>(color + 60)});
+    }
+    const PngKind with_gamma{.gamma = 100'000}, with_16_bits{.depth = 16}, interlaced{.interlaced = true},
+        with_palette{.color = PNG_COLOR_TYPE_PALETTE, .palette = palette};
     struct Case {
         const char* name;
         std::string file;
@@ -80,6 +93,10 @@ TEST(Pictures, AreReadAsRedGreenAndBlueWhateverTheyStore) {
     const std::vector<Case> cases = {
         {"png", png_file(kHeight, kWidth, PNG_FORMAT_RGB, colors), false, 0},
         {"png with transparency", png_file(kHeight, kWidth, PNG_FORMAT_RGBA, transparent), false, 0},
+        {"png with gamma, which PIL ignores", png_file(kHeight, kWidth, with_gamma, colors), false, 0},
+        {"png of 16 bits", png_file(kHeight, kWidth, with_16_bits, deep), false, 0},
+        {"png with a palette", png_file(kHeight, kWidth, with_palette, grey), false, 0},
+        {"interlaced png", png_file(kHeight, kWidth, interlaced, colors), false, 0},
         {"grey png", png_file(kHeight, kWidth, PNG_FORMAT_GRAY, grey), true, 0},
         {"jpeg", jpeg_file(kHeight, kWidth, JCS_RGB, 3, colors), false, 6},
         {"progressive jpeg", jpeg_file(kHeight, kWidth, JCS_RGB, 3, colors, true), false, 6},
@@ -93,6 +110,30 @@ TEST(Pictures, AreReadAsRedGreenAndBlueWhateverTheyStore) {
         const auto expected = [&](int y, int x, int c) { return smooth(y, x, one.is_grey ? 0 : c); };
         EXPECT_LE(largest_difference(picture, expected), one.tolerance) << one.name;
     }
+}
+
+// A scan of ones is no Huffman code; libjpeg goes on with zeros and a warning.
+TEST(Pictures, OfJpegWithBadCodesAreRefused) {
+    std::string file = jpeg_file(kHeight, kWidth, JCS_RGB, 3, smooth_pixels(kHeight, kWidth, 3));
+    for (std::size_t at = file.size() - 40; at < file.size() - 2; at += 2) file.replace(at, 2, "\xFF\0", 2);
+    std::vector<unsigned char> room;
+    EXPECT_THAT(error_of([&] { decoded(file, room); }),
+                HasSubstr("is a JPEG file that is cut off or damaged (Corrupt JPEG data: bad Huffman code"));
+}
+
+TEST(Pictures, OfJpegKindsThatAreNotReadSaySo) {
+    std::vector<unsigned char> room;
+    EXPECT_THAT(error_of([&] {
+                    decoded(jpeg_file(kHeight, kWidth, JCS_UNKNOWN, 2, smooth_pixels(kHeight, kWidth, 2)),
+                            room);
+                }),
+                HasSubstr("is a JPEG file of a kind that is not read ("));
+    std::string deep = jpeg_file(kHeight, kWidth, JCS_RGB, 3, smooth_pixels(kHeight, kWidth, 3));
+    const std::size_t frame = deep.find("\xFF\xC0");
+    deep[frame + 1] = '\xC1';  // extended sequential
+    deep[frame + 4] = 12;      // bits
+    EXPECT_THAT(error_of([&] { decoded(deep, room); }),
+                HasSubstr("is a JPEG file of a kind that is not read ("));
 }
 
 TEST(Pictures, ThatAreCutOffOrDamagedAreRefusedOrRead) {
@@ -195,6 +236,22 @@ TEST_F(ImageFolders, OfIdxFilesHaveGreyImages) {
     for (const float value : images) EXPECT_NEAR(value, -0.6, 1e-6);
     EXPECT_EQ(std::multiset<std::int32_t>(labels.begin(), labels.end()),
               (std::multiset<std::int32_t>{0, 1, 2, 2}));
+
+    const std::string key = "validation_path = '" + folder_.path() + "'";
+    EXPECT_THAT(open_error(folder_.path(), key),
+                HasSubstr("job.toml:8: data.validation_path: the folder " + folder_.path() +
+                          " has no images to validate on: neither a folder for each class"));
+    write("t10k-images-idx3-ubyte", idx_file({2, 8, 8}, std::vector<unsigned char>(128, 51)));
+    write("t10k-labels-idx1-ubyte", idx_file({2}, {1, 1}));
+    EXPECT_EQ(open_data(job_of(folder_.path(), key)).validation->samples(), 2);
+}
+
+TEST_F(ImageFolders, ThatHaveNothingToTrainOnSaySo) {
+    for (const char* name : {"t10k-images-idx3-ubyte", "train-images-idx3-ubyte.gz"}) {
+        write(name, "bytes");
+        EXPECT_THAT(open_error(folder_.path()),
+                    HasSubstr("data.path: the folder " + folder_.path() + " has no images to train on"));
+    }
 }
 
 TEST_F(ImageFolders, OfIdxFilesSayWhatIsWrong) {

@@ -1,9 +1,12 @@
 #include "trainer/data/picture.h"
 
+#include <algorithm>
+#include <array>
 #include <csetjmp>
 #include <cstddef>
 #include <cstdio>  // jpeglib.h needs FILE
 #include <cstring>
+#include <string_view>
 
 #include <fmt/core.h>
 #include <jerror.h>
@@ -28,32 +31,85 @@ void check_size(std::int64_t width, std::int64_t height, std::int64_t most) {
         fmt::format("has {} × {} pixels, and {} are the most that is read", width, height, most));
 }
 
-// Frees what libpng allocated for an image.
-struct Png {
-    Png() { image.version = PNG_IMAGE_VERSION; }
-    ~Png() { png_image_free(&image); }
+// libpng and libjpeg report an error by a function that must not return. It jumps back into the method that
+// called the library, none of which owns an object; they return false then.
+
+// Gamma and profiles are not applied, as in PIL: such chunks are skipped.
+class Png {
+  public:
+    explicit Png(std::span<const unsigned char> file) : rest_(file) {}
+    ~Png() { png_destroy_read_struct(&png_, &info_, nullptr); }
     Png(const Png&) = delete;
     Png& operator=(const Png&) = delete;
+
+    bool read_header() {
+        if (setjmp(back_) != 0) return false;
+        png_ = png_create_read_struct(
+            PNG_LIBPNG_VER_STRING, this,
+            [](png_structp png, png_const_charp message) {
+                Png& self = *static_cast<Png*>(png_get_error_ptr(png));
+                std::snprintf(self.message_, sizeof(self.message_), "%s", message);
+                std::longjmp(self.back_, 1);
+            },
+            [](png_structp, png_const_charp) {});
+        info_ = png_ ? png_create_info_struct(png_) : nullptr;
+        if (!info_) return false;
+        png_set_read_fn(png_, this, [](png_structp png, png_bytep to, std::size_t bytes) {
+            auto& rest = static_cast<Png*>(png_get_io_ptr(png))->rest_;
+            if (bytes > rest.size()) png_error(png, "it ends early");
+            std::memcpy(to, rest.data(), bytes);
+            rest = rest.subspan(bytes);
+        });
+        png_set_keep_unknown_chunks(png_, PNG_HANDLE_CHUNK_NEVER, nullptr, -1);
+        png_read_info(png_, info_);
+        return true;
+    }
+    // After which a row has bytes of red, green and blue.
+    bool start() {
+        if (setjmp(back_) != 0) return false;
+        png_set_expand(png_);
+        png_set_strip_16(png_);
+        png_set_strip_alpha(png_);
+        png_set_gray_to_rgb(png_);
+        passes_ = png_set_interlace_handling(png_);
+        png_read_update_info(png_, info_);
+        return true;
+    }
+    bool read_rows(unsigned char* to) {
+        if (setjmp(back_) != 0) return false;
+        for (int pass = 0; pass < passes_; ++pass) {
+            for (std::size_t y = 0; y < height(); ++y) png_read_row(png_, to + y * row_bytes(), nullptr);
+        }
+        return true;
+    }
+
+    std::size_t width() const { return png_get_image_width(png_, info_); }
+    std::size_t height() const { return png_get_image_height(png_, info_); }
+    std::size_t row_bytes() const { return png_get_rowbytes(png_, info_); }
     [[noreturn]] void fail() const {
         throw PictureError(
-            fmt::format("is a PNG file that is cut off or damaged ({})", std::string_view(image.message)));
+            fmt::format("is a PNG file that is cut off or damaged ({})", std::string_view(message_)));
     }
-    png_image image{};
+
+  private:
+    std::span<const unsigned char> rest_;
+    png_structp png_ = nullptr;
+    png_infop info_ = nullptr;
+    int passes_ = 1;
+    std::jmp_buf back_{};
+    char message_[200] = "out of memory";
 };
 
 Picture decode_png(std::span<const unsigned char> file, std::vector<unsigned char>& room, std::int64_t most) {
-    Png png;
-    if (png_image_begin_read_from_memory(&png.image, file.data(), file.size()) == 0) png.fail();
-    check_size(png.image.width, png.image.height, most);
-    png.image.format = PNG_FORMAT_RGBA;
-    png.image.flags |= PNG_IMAGE_FLAG_16BIT_sRGB;
-    room.resize(PNG_IMAGE_SIZE(png.image));
-    if (png_image_finish_read(&png.image, nullptr, room.data(), 0, nullptr) == 0) png.fail();
-    return {static_cast<int>(png.image.height), static_cast<int>(png.image.width), room.data(), 4, 1};
+    Png png(file);
+    if (!png.read_header()) png.fail();
+    check_size(static_cast<std::int64_t>(png.width()), static_cast<std::int64_t>(png.height()), most);
+    if (!png.start()) png.fail();
+    room.resize(png.height() * png.row_bytes());
+    if (!png.read_rows(room.data())) png.fail();
+    return {static_cast<int>(png.height()), static_cast<int>(png.width()), room.data(), 3, 1};
 }
 
-// libjpeg reports an error by a function that must not return. It jumps back into the method that called the
-// library, none of which owns an object; they return false then.
 class Jpeg {
   public:
     explicit Jpeg(std::span<const unsigned char> file) : file_(file) {
@@ -63,8 +119,7 @@ class Jpeg {
             std::longjmp(of(state).back_, 1);
         };
         errors_.emit_message = [](j_common_ptr state, int level) {
-            const int code = state->err->msg_code;
-            if (level >= 0 || (code != JWRN_JPEG_EOF && code != JWRN_HIT_MARKER)) return;
+            if (level >= 0 || is_harmless(state->err->msg_code)) return;
             if (!of(state).is_damaged_) state->err->format_message(state, of(state).message_);
             of(state).is_damaged_ = true;
         };
@@ -106,11 +161,27 @@ class Jpeg {
     std::size_t bytes() const { return row_bytes() * state_.output_height; }
     bool is_inverted() const { return state_.saw_Adobe_marker == TRUE; }
     [[noreturn]] void fail() const {
-        throw PictureError(
-            fmt::format("is a JPEG file that is cut off or damaged ({})", std::string_view(message_)));
+        throw PictureError(fmt::format("is a JPEG file {} ({})",
+                                       !is_damaged_ && is_unsupported(errors_.msg_code)
+                                           ? "of a kind that is not read"
+                                           : "that is cut off or damaged",
+                                       std::string_view(message_)));
     }
 
   private:
+    // Warnings that do not concern the pixels: bytes between two parts of the file, what its headers say of
+    // its version and colors.
+    static bool is_harmless(int code) {
+        return code == JWRN_EXTRANEOUS_DATA || code == JWRN_JFIF_MAJOR || code == JWRN_ADOBE_XFORM ||
+               code == JWRN_BOGUS_ICC;
+    }
+    static bool is_unsupported(int code) {
+        constexpr std::array kCodes = {JERR_BAD_PRECISION,        JERR_CONVERSION_NOTIMPL,
+                                       JERR_SOF_UNSUPPORTED,      JERR_ARITH_NOTIMPL,
+                                       JERR_CCIR601_NOTIMPL,      JERR_NOTIMPL,
+                                       JERR_FRACT_SAMPLE_NOTIMPL, JERR_NOT_COMPILED};
+        return std::find(kCodes.begin(), kCodes.end(), code) != kCodes.end();
+    }
     static Jpeg& of(j_common_ptr state) { return *static_cast<Jpeg*>(state->client_data); }
 
     std::span<const unsigned char> file_;
