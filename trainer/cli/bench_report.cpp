@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <numeric>
 
 #include <fmt/core.h>
@@ -46,7 +47,7 @@ double BenchRates::plus_minus() const {
 BenchRates rates_of(const std::vector<double>& done, const BenchLength& length, double items) {
     BenchRates rates;
     for (int i = 0; i < length.iterations; ++i) {
-        const auto first = static_cast<std::size_t>(length.warm_up + i * length.steps);
+        const auto first = static_cast<std::size_t>(length.warm_up + std::int64_t{i} * length.steps);
         const double seconds =
             done.at(first + static_cast<std::size_t>(length.steps) - 1) - done.at(first - 1);
         rates.of_iterations.push_back(items * length.steps / seconds);

@@ -2,6 +2,7 @@
 // benchmarks. Pure.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -14,7 +15,7 @@ struct BenchLength {
 
     // One more than are timed: a loss is known a step late, but for the last (docs/definitions.md,
     // "Metrics").
-    int all() const { return warm_up + iterations * steps + 1; }
+    std::int64_t all() const { return warm_up + std::int64_t{iterations} * steps + 1; }
 };
 
 // Items (tokens, images or samples) per second of one rank, in each iteration.

@@ -1,8 +1,8 @@
 #include "trainer/cli/bench_verb.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <cstdio>
-#include <set>
 #include <utility>
 
 #include <fmt/core.h>
@@ -20,12 +20,18 @@ namespace shardscope::trainer::cli {
 
 namespace {
 
-// What an engine is in a job's keys. One rank needs no engine: on the cpu it is a thread.
-std::vector<job::Override> keys_of(const std::string& engine, int ranks) {
+constexpr std::int64_t kMostSteps = 1'000'000'000;  // of run.steps
+
+// What an engine is in a job's keys, whatever the job says. One rank needs no engine: on the cpu it is a
+// thread.
+std::vector<job::Override> keys_of(const std::string& engine, int ranks, job::SumOrder sums) {
+    const bool gpus = engine == "nccl", threads = gpus || engine == "local";
     const std::string number = std::to_string(ranks);
-    if (engine == "nccl") return {{"run.device", "cuda"}, {"run.ranks", number}};
-    if (engine == "local") return {{"run.device", "cpu"}, {"run.comm", "local"}, {"run.ranks", number}};
-    return {{"run.device", "cpu"}, {"run.comm", engine}, {"run.processes", number}};
+    return {{"run.device", gpus ? "cuda" : "cpu"},
+            {"run.comm", gpus && ranks == 1 ? "auto" : engine},
+            {"run.ranks", number},
+            {"run.processes", threads ? "0" : number},
+            {"run.sums", threads || sums == job::SumOrder::ordered ? "ordered" : "ring"}};
 }
 
 // The engine of a job that names none.
@@ -73,6 +79,12 @@ Bench::Bench(const std::string& file, const std::vector<job::Override>& override
             "run.device: bench measures real devices; set it to \"cpu\" or \"cuda\", or run the job "
             "without bench, which prints what the simulation predicts");
     }
+    if (options.length.all() > kMostSteps) {
+        throw job::JobError(fmt::format(
+            "command line: --iterations: {} times {} steps after {} of warm-up are more than the {} "
+            "that a job may have; lower it, or --steps",
+            options.length.iterations, options.length.steps, options.length.warm_up, kMostSteps));
+    }
     const executor::StepItems items(job_);
     result_.items = items.name;
     result_.batch = job_.data.batch;
@@ -96,19 +108,26 @@ void Bench::add(const std::string& engine, int ranks) {
 
 void Bench::measure(BenchRun& run) {
     std::vector<job::Override> overrides;
-    const std::vector<job::Override> keys = keys_of(run.engine, run.ranks);
+    const std::vector<job::Override> keys = keys_of(run.engine, run.ranks, job_.run.sums);
     for (const job::Override& given : overrides_) {
-        static const std::set<std::string> kOwn = {"run.device", "run.comm", "run.ranks", "run.processes"};
-        if (!kOwn.contains(given.key)) overrides.push_back(given);
+        const auto same = [&](const job::Override& key) { return key.key == given.key; };
+        if (std::none_of(keys.begin(), keys.end(), same)) overrides.push_back(given);
     }
     overrides.insert(overrides.end(), keys.begin(), keys.end());
-    // Nothing but the steps is measured.
+    // Nothing but the steps is measured, and all of them run.
     for (const auto& [key, value] : {std::pair{"run.trace", ""},
+                                     {"run.trace_parts", ""},
+                                     {"checkpoint.load", ""},
+                                     {"checkpoint.initial_load", ""},
                                      {"checkpoint.save", ""},
                                      {"checkpoint.every", "0"},
+                                     {"checkpoint.keep", "all"},
                                      {"train.validate_every", "0"},
-                                     {"data.validation", "0"}})
+                                     {"data.validation", "0"},
+                                     {"data.validation_path", ""}})
         overrides.push_back({key, value});
+    // It then concerns validation only.
+    if (job_.data.crop == job::ImageCrop::resized) overrides.push_back({"data.resize", "0"});
     overrides.push_back({"run.steps", std::to_string(options_.length.all())});
     double items = 0;
     try {
@@ -126,14 +145,14 @@ void Bench::measure(BenchRun& run) {
     const nlohmann::json json = traces::schema::parse_json(child.out);
     if (child.status == 0 && child.signal == 0 && json.is_object()) {
         const auto done = json.value("seconds", std::vector<double>());
-        if (static_cast<int>(done.size()) == options_.length.all()) {
+        if (static_cast<std::int64_t>(done.size()) == options_.length.all()) {
             run.rates = rates_of(done, options_.length, items);
             return;
         }
     }
-    run.error = child.signal != 0          ? fmt::format("its process ended by signal {}", child.signal)
-                : child.last_error.empty() ? "it did not print its result"
-                                           : child.last_error;
+    run.error = child.signal != 0 ? fmt::format("its process ended by signal {}", child.signal)
+                : child.status == 0 || child.last_error.empty() ? "it did not print its result"
+                                                                : child.last_error;
 }
 
 int Bench::run() {

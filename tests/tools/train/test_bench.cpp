@@ -1,13 +1,22 @@
 // shardscope-train bench: the arithmetic of its rates, and what it prints for threads, processes and what is
 // not there.
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <utility>
+#include <vector>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "tests/tools/train/train_tool.h"
+#include "tests/traces/temporary_folder.h"
 #include "trainer/cli/bench_report.h"
 
 namespace shardscope::tools {
 namespace TEST_FILE {
+
+namespace fs = std::filesystem;
 
 using ::testing::AllOf;
 using ::testing::ContainsRegex;
@@ -91,7 +100,26 @@ TEST(Bench, OfThreadsAndProcessesOverEngines) {
         EXPECT_DOUBLE_EQ(run.at("efficiency").get<double>(),
                          run["per_rank"].get<double>() / runs[0].at("per_rank").get<double>());
     }
+    if (fs::exists("/dev/nvidiactl")) return;  // then they are measured
     for (const std::size_t i : {3, 4}) EXPECT_NE(runs[i].at("error"), nullptr) << "there is no GPU";
+}
+
+// The job's own engine, processes, checkpoint and validation give way to what is measured.
+TEST(Bench, SetsWhatTheJobSaysOtherwise) {
+    const traces::TemporaryFolder folder;
+    const Words trained = {sample("mlp.toml"), "--model.width=64", "--run.steps=2",
+                           "--checkpoint.save=" + (folder / "saved")};
+    ASSERT_EQ(train(trained).status, 0);
+    std::ofstream(folder / "job.toml")
+        << "[run]\nprocesses = 2\ncomm = 'tcp'\nsums = 'ring'\ntrace_parts = 'parts'\n[model]\ntype = 'mlp'\n"
+           "layers = 8\nwidth = 64\n[parallel]\nmode = 'ddp'\n[checkpoint]\nload = '"
+        << folder / "saved"
+        << "'\n";
+    Words words = short_bench({"--ranks", "1,2", "--engines", "local,tcp"});
+    words[1] = folder / "job.toml";
+    const Json json = train_json(words);
+    ASSERT_EQ(json.at("runs").size(), 3u);
+    for (const Json& run : json["runs"]) EXPECT_EQ(run.at("error"), nullptr) << run.dump();
 }
 
 TEST(Bench, PrintsTheLinesThatPeopleKnow) {
@@ -110,6 +138,8 @@ TEST(Bench, RefusesWhatItCannotMeasure) {
     expect_refusal(train(short_bench({"--run.device=sim"})), {"bench measures real devices"});
     expect_refusal(train(short_bench({"--engines", "smoke"})), {"--engines", "smoke"});
     expect_refusal(train(short_bench({"--ranks", "0"})), {"--ranks"});
+    expect_refusal(train({"bench", sample("mlp.toml"), "--iterations", "100000", "--steps", "100000"}),
+                   {"--iterations", "100000 times 100000 steps", "1000000000"});
 }
 
 }  // namespace TEST_FILE
