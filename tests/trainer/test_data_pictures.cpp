@@ -156,6 +156,9 @@ TEST(Pictures, ThatAreCutOffOrDamagedAreRefusedOrRead) {
                     HasSubstr("has 21 × 13 pixels, and 272 are the most"));
     }
     std::vector<unsigned char> room;
+    EXPECT_THAT(
+        error_of([&] { decoded(png_file(1, 65536, PNG_FORMAT_GRAY, smooth_pixels(1, 65536, 1)), room); }),
+        HasSubstr("has 65536 × 1 pixels, and 65535 are the most of a side"));
     EXPECT_EQ(error_of([&] { decoded("", room); }), "is empty");
     EXPECT_EQ(error_of([&] { decoded("GIF89a", room); }), "is neither a PNG nor a JPEG file");
 }
@@ -189,13 +192,15 @@ TEST_F(ImageFolders, HaveAClassForEachFolder) {
     write("train/cat/notes.txt", "no picture");
     write("train/dog/3.jpg", png_);  // its name is wrong, as one of ImageNet's is
     write("train/.hidden/4.png", png_);
+    write("elsewhere/6.png", png_);
+    std::filesystem::create_directory_symlink(folder_ / "elsewhere", folder_ / "train/dog/link");
     const DataSource source = open_data(job_of(folder_ / "train", "crop = 'resized'\nflip = true"));
-    ASSERT_EQ(source.train->samples(), 3);
-    std::vector<float> images(3 * 8 * 8 * 3);
-    std::vector<std::int32_t> labels(3);
-    source.train->fill(0, 3, images.data(), labels.data());
+    ASSERT_EQ(source.train->samples(), 4);
+    std::vector<float> images(4 * 8 * 8 * 3);
+    std::vector<std::int32_t> labels(4);
+    source.train->fill(0, 4, images.data(), labels.data());
     EXPECT_EQ(std::multiset<std::int32_t>(labels.begin(), labels.end()),
-              (std::multiset<std::int32_t>{0, 0, 1}));
+              (std::multiset<std::int32_t>{0, 0, 1, 1}));
     for (const float value : images) EXPECT_LT(std::abs(value), 1);
 
     write("val/dog/5.png", png_);
@@ -214,6 +219,10 @@ TEST_F(ImageFolders, SayWhatIsWrong) {
     std::int32_t label = 0;
     EXPECT_THAT(error_of([&] { source.train->fill(0, 1, images.data(), &label); }),
                 HasSubstr("data.path: " + cut + " is a PNG file that is cut off or damaged ("));
+    std::filesystem::create_directory_symlink(folder_ / "train", folder_ / "train/cat/loop");
+    EXPECT_THAT(open_error(folder_ / "train"),
+                HasSubstr("data.path: " + folder_ / "train/cat/loop" + " leads to a folder that it is in"));
+    std::filesystem::remove(folder_ / "train/cat/loop");
     std::filesystem::create_directories(folder_ / "train/dog");
     EXPECT_THAT(
         open_error(folder_ / "train"),

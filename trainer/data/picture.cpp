@@ -26,6 +26,10 @@ bool starts_with(std::span<const unsigned char> file, const unsigned char (&star
 }
 
 void check_size(std::int64_t width, std::int64_t height, std::int64_t most) {
+    if (width > kMostSide || height > kMostSide) {
+        throw PictureError(
+            fmt::format("has {} × {} pixels, and {} are the most of a side", width, height, kMostSide));
+    }
     if (width <= most / height) return;
     throw PictureError(
         fmt::format("has {} × {} pixels, and {} are the most that is read", width, height, most));

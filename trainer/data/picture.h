@@ -18,9 +18,11 @@ class PictureError : public std::runtime_error {
 };
 
 inline constexpr std::int64_t kMostPixels = std::int64_t{1} << 26;
+// As JPEG's: a side that data.resize makes longer, up to 8,192 times, is an int.
+inline constexpr std::int64_t kMostSide = 65535;
 
 // The pixels are in `room`. Transparency is ignored, CMYK is converted. Throws PictureError if it is neither
-// format, damaged, or has more than `most` pixels.
+// format, damaged, or has more than `most` pixels or kMostSide along a side.
 Picture decode(std::span<const unsigned char> file, std::vector<unsigned char>& room,
                std::int64_t most = kMostPixels);
 

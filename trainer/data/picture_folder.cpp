@@ -38,11 +38,28 @@ std::vector<fs::path> folders_in(const std::string& path) {
     return folders;
 }
 
-std::vector<std::string> pictures_in(const fs::path& folder) {
-    std::vector<std::string> paths;
-    for (const fs::directory_entry& entry : fs::recursive_directory_iterator(folder)) {
-        if (is_picture(entry.path()) && entry.is_regular_file()) paths.push_back(entry.path());
+// At any depth, also behind symbolic links to folders. `above`: the folder and those that it is in.
+void add_pictures(const fs::path& folder, std::vector<fs::path>& above, std::vector<std::string>& paths) {
+    for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
+        if (entry.is_directory()) {
+            fs::path real = fs::canonical(entry.path());
+            if (std::find(above.begin(), above.end(), real) != above.end()) {
+                throw DataError("data.path", fmt::format("{} leads to a folder that it is in; remove it",
+                                                         entry.path().string()));
+            }
+            above.push_back(std::move(real));
+            add_pictures(entry.path(), above, paths);
+            above.pop_back();
+        } else if (is_picture(entry.path()) && entry.is_regular_file()) {
+            paths.push_back(entry.path());
+        }
     }
+}
+
+std::vector<std::string> pictures_in(const fs::path& folder) {
+    std::vector<fs::path> above = {fs::canonical(folder.parent_path()), fs::canonical(folder)};
+    std::vector<std::string> paths;
+    add_pictures(folder, above, paths);
     std::sort(paths.begin(), paths.end());
     return paths;
 }
