@@ -162,6 +162,7 @@ TEST_F(Metrics, SayFromWhichStepARunDiverged) {
     for (RunBuilder* run : {&marked, &infinite}) {
         for (int s = 0; s < 3; ++s) run->step(0, s, 1000 + s * 100, 1100 + s * 100);
     }
+    marked.sink().add(schema::MetricRow{.step = 0, .name = marked.sink().intern("diverged"), .value = 0});
     marked.sink().add(schema::MetricRow{.step = 2, .name = marked.sink().intern("diverged"), .value = 1});
     infinite.sink().add(schema::LossRow{.step = 1, .loss = INFINITY});
     const auto well = run_.take(), large = marked.take(), not_finite = infinite.take();

@@ -23,7 +23,7 @@ TEST(Divergence, IsFromTheStepOnThatStaysAboveTheBound) {
     EXPECT_EQ(divergence.since()->step, 6);
     EXPECT_EQ(divergence.since()->time, 600);
     EXPECT_THAT(divergence.sentence(),
-                ::testing::AllOf(::testing::StartsWith("the run diverged: from step 6 on"),
+                ::testing::AllOf(::testing::StartsWith("the run diverged: from step 6 on (the first is 0)"),
                                  ::testing::HasSubstr("above 10 times"),
                                  ::testing::HasSubstr("at the end 21 after 2;"),
                                  ::testing::HasSubstr("lower optimizer.lr")));
@@ -32,11 +32,17 @@ TEST(Divergence, IsFromTheStepOnThatStaysAboveTheBound) {
 TEST(Divergence, IsNotALossThatComesDownAgainOrReachesTheBound) {
     EXPECT_FALSE(after(10, {2, 500, 20}).since());
     EXPECT_FALSE(after(10, {}).since());
-    EXPECT_EQ(after(10, {2, 500, 1, 40}).since()->step, 7);
+    EXPECT_EQ(after(10, {2, 500, 1, 40, 40, 40}).since()->step, 7);
+}
+
+TEST(Divergence, IsNotOneBadBatchAtTheEnd) {
+    EXPECT_FALSE(after(10, {2, 1, 40}).since());
+    EXPECT_FALSE(after(10, {2, 40, 40, 1, 40, 40}).since());
+    EXPECT_TRUE(after(10, {2, 1, 40, 40, 40}).since());
 }
 
 TEST(Divergence, HasNoBoundAtZero) {
-    EXPECT_FALSE(after(0, {1, 1e30}).since());
+    EXPECT_FALSE(after(0, {1, 1e30, 1e30, 1e30}).since());
 }
 
 }  // namespace TEST_FILE

@@ -8,17 +8,18 @@ void Divergence::add(const MetricPlace& place, double loss) {
     if (!first_) first_ = loss;
     last_ = loss;
     if (above_ <= 0 || loss <= above_ * *first_) {
-        since_.reset();
-    } else if (!since_) {
+        above_in_a_row_ = 0;
+    } else if (++above_in_a_row_ == 1) {
         since_ = place;
     }
 }
 
 std::string Divergence::sentence() const {
     return fmt::format(
-        "the run diverged: from step {} on, its loss is above {} times that of its first step, and at the "
-        "end {:.4g} after "
-        "{:.4g}; lower optimizer.lr, lengthen optimizer.warmup_steps, or clip the gradients "
+        "the run diverged: from step {} on (the first is 0), its loss is above {} times that of its first "
+        "step, "
+        "and at the end {:.4g} after {:.4g}; lower optimizer.lr, lengthen optimizer.warmup_steps, or clip "
+        "the gradients "
         "(train.clip_norm)",
         since_->step, above_, last_, *first_);
 }

@@ -410,8 +410,8 @@ std::vector<Key> make_keys() {
         train.number("label_smoothing", &TrainSection::label_smoothing, 0, 0.99,
                      "images: share of the target that all classes get in equal parts"),
         train.number("diverged_above", &TrainSection::diverged_above, 0, 1e9,
-                     "a run has diverged if its loss is at the end above this many times that of its first "
-                     "step; 0: only if it is not finite"),
+                     "a run has diverged if the losses of its last three steps or more are above this many "
+                     "times that of its first; 0: only if one is not finite"),
 
         precision.choice("param", &PrecisionSection::param, {"fp32", "bf16", "fp16"},
                          "of gathered parameters and activations; shards stay fp32"),

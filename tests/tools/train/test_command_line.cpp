@@ -123,8 +123,9 @@ TEST(CommandLine, ALossThatStaysTooLargeIsSaidAtTheEnd) {
                          "--train.diverged_above=0.5"};
     const Outcome outcome = train(words);
     EXPECT_EQ(outcome.status, 0);
-    EXPECT_THAT(outcome.out,
-                HasSubstr("\nNote: the run diverged: from step 0 on, its loss is above 0.5 times"));
+    EXPECT_THAT(
+        outcome.out,
+        HasSubstr("\nNote: the run diverged: from step 0 on (the first is 0), its loss is above 0.5 times"));
     EXPECT_EQ(train_json(words).at("diverged_at"), 0);
     EXPECT_EQ(train_json({sample("mlp.toml"), "--model.width=16", "--run.steps=3"}).at("diverged_at"),
               nullptr);

@@ -191,7 +191,7 @@ std::optional<std::int64_t> diverged_step(const store::Trace& trace) {
     std::optional<std::int64_t> first;
     const auto add = [&](std::int64_t step) { first = std::min(first.value_or(step), step); };
     for (const schema::MetricRow& row : trace.metrics)
-        if (trace.strings[row.name] == kDiverged) add(row.step);
+        if (trace.strings[row.name] == kDiverged && row.value != 0) add(row.step);
     for (const store::Step& step : trace.steps)
         if (step.loss && !std::isfinite(*step.loss)) add(step.number);
     return first;

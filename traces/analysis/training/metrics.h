@@ -61,7 +61,8 @@ struct MetricsReport {
 MetricsReport metrics_report(const store::Trace& trace, const Selection& selection = {},
                              std::string_view name = {}, std::optional<double> loss = {});
 
-// The step from which a run diverged: of the metric "diverged", or of the first loss that is not finite.
+// The step from which a run diverged: of the metric "diverged" that is not 0, or of the first loss that is
+// not finite.
 std::optional<std::int64_t> diverged_step(const store::Trace& trace);
 
 // The metrics in a mark's text: "metric NAME=VALUE ... [step=N] [sample=N]". Empty if it is not of that form.
