@@ -69,7 +69,6 @@ TEST(Job, EveryKeyOfTheFileIsRead) {
         [optimizer]
         type = "adamw"
         lr = 3e-4
-        momentum = 0.5
         betas = [0.8, 0.95]
         eps = 1e-6
         weight_decay = 0.1
@@ -99,7 +98,6 @@ TEST(Job, EveryKeyOfTheFileIsRead) {
     EXPECT_EQ(job.ddp.first_bucket_mb, 2.0);  // an integer is a number, too
     EXPECT_EQ(job.optimizer.type, OptimizerType::adamw);
     EXPECT_EQ(job.optimizer.lr, 3e-4);
-    EXPECT_EQ(job.optimizer.momentum, 0.5);
     EXPECT_THAT(job.optimizer.betas, ElementsAre(0.8, 0.95));
     EXPECT_EQ(job.optimizer.eps, 1e-6);
     EXPECT_EQ(job.optimizer.weight_decay, 0.1);

@@ -60,6 +60,9 @@ TEST(JobChecks, NameTheKeyAndWhatToDo) {
         {"[precision]\nparam = 'fp16'\nscale_rule = 'deepspeed'\nmin_scale = 1e6",
          "job.toml:4: precision.min_scale: ", "above precision.initial_scale"},
         {"[optimizer]\ntype = 'adam'\nnesterov = true", "job.toml:3: optimizer.nesterov: ", "sgd and lars"},
+        {"[optimizer]\ntype = 'novograd'\nmomentum = 0.9",
+         "job.toml:3: optimizer.momentum: ", "only sgd and lars have it"},
+        {"[optimizer]\ntrust_coefficient = 0.1", "job.toml:2: optimizer.trust_coefficient: ", "only lars"},
         {"[optimizer]\nnesterov = true", "job.toml:2: optimizer.nesterov: ", "momentum above 0"},
         {"[optimizer]\nschedule = 'step'", "job.toml:2: optimizer.schedule: ", "optimizer.milestones"},
         {"[optimizer]\nmilestones = [3]", "job.toml:2: optimizer.milestones: ", "schedule \"step\""},
@@ -99,6 +102,8 @@ TEST(JobChecks, NameTheKeyAndWhatToDo) {
          "job.toml:6: data.padding: ", "set data.crop to \"random\""},
         {"[model]\nname = 'resnet18'\n[data]\ntype = 'images'\npath = 'a'\nresize = 100",
          "job.toml:6: data.resize: ", "a side of 100 pixels has no part of 224"},
+        {"[model]\nname = 'resnet18'\n[data]\ntype = 'images'\npath = 'a'\ncrop = 'resized'\nresize = 256",
+         "job.toml:7: data.resize: ", "nothing is validated"},
         {"[model]\nname = 'resnet18'\n[data]\ntype = 'images'\npath = 'a'\nvalidation = 0.1\nvalidation_path "
          "= 'b'",
          "job.toml:6: data.validation: ", "omit one of the two keys"},

@@ -243,8 +243,9 @@ fs::path find_checkpoint(const fs::path& path) {
     const fs::path latest = path / kLatest;
     std::error_code error;
     if (!fs::is_directory(path, error)) {
-        throw CheckpointError(
-            fmt::format("{}: there is no such folder; name one that checkpoint.save filled", path.string()));
+        throw CheckpointError(fmt::format(
+            "{}: {}; name a folder that checkpoint.save filled, or a *.safetensors file", path.string(),
+            fs::exists(path, error) ? "this file is no checkpoint" : "there is no such checkpoint"));
     }
     if (!fs::exists(latest, error)) {
         if (const std::optional<fs::path> highest = highest_step(path)) return *highest;

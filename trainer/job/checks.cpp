@@ -386,6 +386,14 @@ void Checks::optimizer() {
     if (optimizer.nesterov && type != OptimizerType::sgd && type != OptimizerType::lars) {
         refuse("optimizer.nesterov", "optimizer.type", "only sgd and lars have momentum of this kind");
     }
+    if (optimizer.momentum > 0 && type != OptimizerType::sgd && type != OptimizerType::lars) {
+        refuse("optimizer.momentum", "optimizer.type",
+               "only sgd and lars have it, the others have optimizer.betas; omit the key");
+    }
+    if (optimizer.trust_coefficient != OptimizerSection().trust_coefficient && type != OptimizerType::lars) {
+        refuse("optimizer.trust_coefficient", "optimizer.type",
+               "only lars has it; set optimizer.type to \"lars\", or omit the key");
+    }
     if (optimizer.nesterov && optimizer.momentum == 0) {
         refuse("optimizer.nesterov", "optimizer.momentum",
                "Nesterov momentum needs momentum; set optimizer.momentum above 0");

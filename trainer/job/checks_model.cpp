@@ -153,6 +153,12 @@ void Checks::preparation() const {
             "data.padding", "data.crop",
             "only a random place of an image needs a border; set data.crop to \"random\", or omit the key");
     }
+    if (data.resize > 0 && data.crop == ImageCrop::resized && !job_.validates()) {
+        refuse(
+            "data.resize", "data.crop",
+            "a crop that is \"resized\" is made of the whole image, and nothing is validated, whose images "
+            "it would resize; omit the key");
+    }
     if (data.resize > 0 && data.resize < data.image) {
         refuse(
             "data.resize", "data.image",
