@@ -79,6 +79,25 @@ TEST(Axis, CountsAreWhole) {
     EXPECT_THAT(labels(make_ticks(0, 2, 10, AxisUnit::count)), testing::ElementsAre("0", "1", "2"));
 }
 
+TEST(Axis, NumbersThatWouldBeLongHaveAnExponent) {
+    const auto of = [](double low, double high) {
+        return labels(make_ticks(low, high, 4, AxisUnit::number));
+    };
+    EXPECT_THAT(of(0, 1.06e35), testing::ElementsAre("0", "5e+34", "1e+35"));
+    EXPECT_THAT(of(-1e35, 1e35), testing::ElementsAre("-1e+35", "0", "1e+35"));
+    EXPECT_THAT(of(0, 1.06e308), testing::ElementsAre("0", "5e+307", "1e+308"));
+    EXPECT_THAT(of(0, 1.06e-10), testing::ElementsAre("0", "5e-11", "1e-10"));
+    EXPECT_THAT(of(1.2e12, 1.206e12), testing::ElementsAre("1.2e+12", "1.202e+12", "1.204e+12", "1.206e+12"));
+    EXPECT_THAT(of(0, 4e8), testing::SizeIs(testing::Gt(1)));
+    EXPECT_THAT(of(0, 9e8), testing::Contains("500,000,000"));
+    EXPECT_THAT(of(0, 1e-5), testing::Contains("0.000005"));
+    EXPECT_THAT(labels(make_log_ticks(1e-12, 1e-8, 4, AxisUnit::number)),
+                testing::ElementsAre("1e-12", "1e-10", "1e-08"));
+    EXPECT_THAT(labels(make_log_ticks(0.01, 1e13, 4, AxisUnit::number)),
+                testing::Contains(testing::HasSubstr("e+")));
+    for (const Tick& tick : make_ticks(0, 1e300, 4, AxisUnit::bytes)) EXPECT_LT(tick.label.size(), 14U);
+}
+
 TEST(Axis, AnEmptyRangeHasNoTicks) {
     EXPECT_TRUE(make_ticks(5, 5, 5, AxisUnit::bytes).empty());
     EXPECT_TRUE(make_ticks(5, 4, 5, AxisUnit::bytes).empty());

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string>
 
 #include <fmt/core.h>
 
@@ -58,6 +59,16 @@ int decimals_of(double step) {
     return decimals;
 }
 
+// A tick's number on an axis up to `largest`, with as many digits as `step` has. What would be long, or
+// nothing but zeros, has an exponent: "2e+34".
+std::string label_of(double value, double step, double largest, AxisUnit unit) {
+    const bool is_number = unit == AxisUnit::number;
+    if (largest < (is_number ? 1e9 : 1e15) && (!is_number || largest >= 1e-6))
+        return format_decimal(value, decimals_of(step));
+    const double digits = std::floor(std::log10(largest)) - std::floor(std::log10(step) + 1e-9) + 1;
+    return fmt::format("{:.{}g}", value + 0.0, static_cast<int>(std::clamp(digits, 1.0, 17.0)));
+}
+
 }  // namespace
 
 double nice_step(double value) {
@@ -92,12 +103,12 @@ std::vector<Tick> make_ticks(double low, double high, int max_ticks, AxisUnit un
             stride = std::max(1.0, last - first);
         }
     }
-    const int decimals = decimals_of(step);
+    const double largest = std::max(std::abs(from), std::abs(to));
     // Counts with an integer: beyond 2^53 a double plus one is the same double.
     for (int n = 0; n <= max_ticks && first + n * stride <= last; ++n) {
         const double value = (first + n * stride) * step;
         if (!ticks.empty() && value * scale.size <= ticks.back().value) continue;
-        ticks.push_back({value * scale.size, format_decimal(value, decimals) + scale.suffix});
+        ticks.push_back({value * scale.size, label_of(value, step, largest, unit) + scale.suffix});
     }
     return ticks;
 }
@@ -120,7 +131,7 @@ std::vector<Tick> make_log_ticks(double low, double high, int max_ticks, AxisUni
     for (const double value : values) {
         const Scale scale = choose_scale(value, unit);
         const double shown = value / scale.size;
-        ticks.push_back({value, format_decimal(shown, decimals_of(shown)) + scale.suffix});
+        ticks.push_back({value, label_of(shown, shown, shown, unit) + scale.suffix});
     }
     return ticks;
 }
