@@ -130,6 +130,31 @@ TEST(TrainingCharts, AxesHoldWhatIsInSight) {
     EXPECT_DOUBLE_EQ(folded.back().last, 2);
 }
 
+// 200 losses of which those of the steps 80 to 119 are not numbers: more points than have dots.
+TEST(TrainingCharts, BreakTheLineWhereAValueIsNotANumber) {
+    std::vector<double> values(200, 2);
+    for (std::size_t i = 80; i < 120; ++i) values[i] = i % 2 == 0 ? std::nan("") : INFINITY;
+    values[160] = -1;
+    const MetricsReport report = report_of({curve("loss", -1, values)});
+    const std::vector<RunMetrics> runs = {{&report, 0, {}}};
+    const auto charts = metric_charts(runs, Over::steps, {.how = Smooth::mean, .window = 2});
+    const RunCurve& loss = charts[0].curves[0];
+    const auto breaks = [&](std::span<const double> of, bool log) {
+        std::vector<int> columns;
+        for (const draw::PlotColumn& column : fold_curve_of(loss, of, {0, 256, -3, 3}, log, 256))
+            if (column.apart) columns.push_back(column.column);
+        return columns;
+    };
+    EXPECT_THAT(breaks(loss.y, false), ElementsAre(120));
+    EXPECT_THAT(breaks(loss.smooth, false), ElementsAre(120)) << "a mean bridges no gap either";
+    EXPECT_THAT(breaks(loss.y, true), ElementsAre(120, 161)) << "-1 has no place on a logarithmic axis";
+    using Lost = ColumnsWithoutNumber;
+    EXPECT_THAT(columns_without_number(loss, {0, 256}, 256), ElementsAre(Lost{80, 119}));
+    EXPECT_THAT(columns_without_number(loss, {0, 256}, 8), ElementsAre(Lost{2, 3})) << "one a column";
+    EXPECT_THAT(columns_without_number(loss, {100, 228}, 128), ElementsAre(Lost{0, 19}));
+    EXPECT_THAT(columns_without_number(loss, {130, 200}, 100), ElementsAre()) << "-1 is a number";
+}
+
 TEST(TrainingCharts, KnowTheRecordedSteps) {
     traces::RunBuilder run(2);
     for (const int rank : {0, 1}) {

@@ -170,7 +170,11 @@ void folded_line(const Chart& chart, std::span<const PlotColumn> columns, int co
     for (std::size_t i = 0; i < columns.size(); ++i) {
         const PlotColumn& c = columns[i];
         if (c.highest > c.lowest) chart.draw->AddLine(at(c, c.highest), at(c, c.lowest), color, thick);
-        if (i > 0) chart.draw->AddLine(at(columns[i - 1], columns[i - 1].last), at(c, c.first), color, thick);
+        const bool joined = i > 0 && !c.apart;
+        if (joined)
+            chart.draw->AddLine(at(columns[i - 1], columns[i - 1].last), at(c, c.first), color, thick);
+        const bool alone = !joined && (i + 1 == columns.size() || columns[i + 1].apart);
+        if (alone && c.highest == c.lowest) chart.draw->AddCircleFilled(at(c, c.first), thick, color, 8);
     }
 }
 

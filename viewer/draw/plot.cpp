@@ -2,6 +2,8 @@
 #include "viewer/draw/plot.h"
 
 #include <algorithm>
+#include <cmath>
+#include <utility>
 
 #include "traces/schema/sort_rows.h"
 
@@ -12,11 +14,17 @@ std::vector<PlotColumn> fold_plot(std::span<const PlotPoint> points, const PlotR
     traces::schema::sort_rows(sorted, [](const auto& a, const auto& b) { return a.x < b.x; });
     std::vector<PlotColumn> folded;
     const double width = range.x_high - range.x_low;
+    bool broken = false;
     for (const PlotPoint& point : sorted) {
+        if (std::isnan(point.y)) {
+            broken = true;
+            continue;
+        }
+        const bool apart = std::exchange(broken, false) && !folded.empty();
         const double share = width > 0 ? (point.x - range.x_low) / width : 0;
         const int at = std::clamp(static_cast<int>(share * columns), 0, std::max(0, columns - 1));
         if (folded.empty() || folded.back().column != at) {
-            folded.push_back({at, point.y, point.y, point.y, point.y});
+            folded.push_back({at, point.y, point.y, point.y, point.y, apart});
             continue;
         }
         PlotColumn& column = folded.back();

@@ -19,8 +19,10 @@ struct PlotRange {
 struct PlotColumn {
     int column = 0;
     double lowest = 0, highest = 0, first = 0, last = 0;  // y; first and last by x
+    bool apart = false;                                   // no line leads to it from the column before
 };
-// Folds points in any order into at most `columns` columns over the range; empty ones are omitted.
+// Folds points in any order into at most `columns` columns over the range; empty ones are omitted. Where y
+// is not a number the line is broken.
 std::vector<PlotColumn> fold_plot(std::span<const PlotPoint> points, const PlotRange& range, int columns);
 
 }  // namespace shardscope::viewer::draw

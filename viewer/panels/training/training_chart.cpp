@@ -17,9 +17,13 @@ namespace {
 
 using traces::analysis::MetricPoint;
 
-constexpr std::size_t kDottedPoints = 80;  // more have no dots on their line
-constexpr std::size_t kTipRuns = 8;        // more runs are counted below those
-constexpr float kDragged = 6;              // pixels: a shorter drag is a click
+constexpr std::ptrdiff_t kDottedPoints = 80;  // more in sight have no dots on their line
+constexpr std::size_t kTipRuns = 8;           // more runs are counted below those
+constexpr float kDragged = 6;                 // pixels: a shorter drag is a click
+
+float radius_of_point() {
+    return std::max(2.0F, ImGui::GetFontSize() * 0.15F);
+}
 
 // How far from the end of a curve the mouse still points at it, in units of x.
 double slack_of(const draw::Chart& chart) {
@@ -80,6 +84,7 @@ void TrainingCard::refresh(const Input& input, const MetricLook& look, int colum
         Folded& folded = folded_.emplace_back();
         folded.raw = fold_curve_of(curve, curve.y, range_, log_, columns);
         if (!curve.smooth.empty()) folded.smooth = fold_curve_of(curve, curve.smooth, range_, log_, columns);
+        folded.lost = columns_without_number(curve, x_, columns);
     }
 }
 
@@ -98,6 +103,19 @@ void TrainingCard::paint_profile(const Input& input, const draw::Chart& chart) c
     }
 }
 
+// A dot at each point, where there are few in sight.
+void TrainingCard::paint_points(const RunCurve& curve, const draw::Chart& chart, ImU32 color) const {
+    const auto from = std::lower_bound(curve.x.begin(), curve.x.end(), x_.low);
+    const auto to = std::upper_bound(from, curve.x.end(), x_.high);
+    if (to - from > kDottedPoints) return;
+    for (auto at = from; at != to; ++at) {
+        const double y = curve.y[static_cast<std::size_t>(at - curve.x.begin())];
+        if (!std::isfinite(y) || (log_ && y <= 0)) continue;
+        chart.draw->AddCircleFilled({static_cast<float>(chart.x.pixel(*at)), y_pixel(chart, y)},
+                                    radius_of_point(), color, 8);
+    }
+}
+
 void TrainingCard::paint(const Input& input, const draw::Chart& chart) const {
     paint_profile(input, chart);
     for (std::size_t c = 0; c < folded_.size(); ++c) {
@@ -107,14 +125,14 @@ void TrainingCard::paint(const Input& input, const draw::Chart& chart) const {
         const ImU32 raw = is_smooth ? draw::faded(color, 0.35F) : color;
         folded_line(chart, folded_[c].raw, columns_, raw, is_smooth ? 1.0F : 1.5F);
         folded_line(chart, folded_[c].smooth, columns_, color, 1.8F);
-        if (curve.x.size() > kDottedPoints) continue;
-        const float radius = std::max(2.0F, ImGui::GetFontSize() * 0.15F);
-        for (std::size_t i = 0; i < curve.x.size(); ++i) {
-            const bool shown = std::isfinite(curve.y[i]) && (!log_ || curve.y[i] > 0);
-            // What is not a number is a red mark at the bottom.
-            const ImVec2 at{static_cast<float>(chart.x.pixel(curve.x[i])),
-                            shown ? y_pixel(chart, curve.y[i]) : chart.max.y - radius};
-            chart.draw->AddCircleFilled(at, radius, shown ? raw : theme::bad(), 8);
+        paint_points(curve, chart, raw);
+        // What is not a number is a red mark at the bottom, as wide as the columns that it is in.
+        const float radius = radius_of_point(), step = chart.width() / static_cast<float>(columns_);
+        for (const ColumnsWithoutNumber& lost : folded_[c].lost) {
+            const float from = chart.min.x + step * (static_cast<float>(lost.first) + 0.5F);
+            const float to = chart.min.x + step * (static_cast<float>(lost.last) + 0.5F);
+            chart.draw->AddRectFilled({from - radius, chart.max.y - 2 * radius}, {to + radius, chart.max.y},
+                                      theme::bad(), radius);
         }
     }
     if (!input.step) return;

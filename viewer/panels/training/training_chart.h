@@ -46,9 +46,11 @@ class TrainingCard {
   private:
     struct Folded {
         std::vector<draw::PlotColumn> raw, smooth;
+        std::vector<ColumnsWithoutNumber> lost;
     };
     void refresh(const Input& input, const MetricLook& look, int columns);
     void paint(const Input& input, const draw::Chart& chart) const;
+    void paint_points(const RunCurve& curve, const draw::Chart& chart, ImU32 color) const;
     void paint_profile(const Input& input, const draw::Chart& chart) const;
     void paint_cursor(const Input& input, const MetricLook& look, const draw::Chart& chart, double x,
                       bool tip) const;

@@ -246,15 +246,21 @@ bool y_range(const MetricChart& chart, const MetricLook& look, XRange x, bool lo
 std::vector<draw::PlotColumn> fold_curve_of(const RunCurve& curve, std::span<const double> values,
                                             const draw::PlotRange& range, bool log, int columns) {
     std::vector<draw::PlotPoint> inside;
-    std::optional<draw::PlotPoint> before;
+    const double nan = std::numeric_limits<double>::quiet_NaN();
+    draw::PlotPoint before{nan, nan};
     const auto between = [](const draw::PlotPoint& a, const draw::PlotPoint& b, double x) {
         return draw::PlotPoint{x, a.y + (b.y - a.y) * (x - a.x) / (b.x - a.x)};
     };
     for (std::size_t i = 0; i < curve.x.size(); ++i) {
-        if (!std::isfinite(values[i]) || (log && values[i] <= 0)) continue;
+        const bool drawn = std::isfinite(curve.y[i]) && std::isfinite(values[i]) && (!log || values[i] > 0);
+        if (!drawn) {
+            if (!std::isnan(before.x)) inside.push_back({curve.x[i], nan});
+            before = {nan, nan};
+            continue;
+        }
         const draw::PlotPoint point{curve.x[i], mapped(values[i], log)};
         const auto cross = [&](double edge) {
-            if (before && before->x < edge && point.x > edge) inside.push_back(between(*before, point, edge));
+            if (before.x < edge && point.x > edge) inside.push_back(between(before, point, edge));
         };
         cross(range.x_low);
         if (point.x > range.x_high) {
@@ -265,6 +271,18 @@ std::vector<draw::PlotColumn> fold_curve_of(const RunCurve& curve, std::span<con
         before = point;
     }
     return draw::fold_plot(inside, range, columns);
+}
+
+std::vector<ColumnsWithoutNumber> columns_without_number(const RunCurve& curve, XRange x, int columns) {
+    std::vector<ColumnsWithoutNumber> found;
+    for (std::size_t i = 0; i < curve.x.size(); ++i) {
+        if (std::isfinite(curve.y[i]) || curve.x[i] < x.low || curve.x[i] > x.high) continue;
+        const int at = std::clamp(static_cast<int>((curve.x[i] - x.low) / (x.high - x.low) * columns), 0,
+                                  std::max(0, columns - 1));
+        if (found.empty() || at > found.back().last + 1) found.push_back({at, at});
+        found.back().last = at;
+    }
+    return found;
 }
 
 }  // namespace shardscope::viewer::panels

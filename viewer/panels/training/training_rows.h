@@ -100,8 +100,16 @@ XRange whole_range(std::span<const MetricChart> charts);
 // The values in sight with a margin; `log`: of the positive ones alone. False: there are none.
 bool y_range(const MetricChart& chart, const MetricLook& look, XRange x, bool log, draw::PlotRange& range);
 
-// A curve's line within the range, to its edges, as fold_plot() folds it. `log`: of the logarithms of y.
+// A curve's line within the range, to its edges, as fold_plot() folds it. `log`: of the logarithms of y. It
+// is broken where the curve is not a number and where a logarithmic axis has no place for the value.
 std::vector<draw::PlotColumn> fold_curve_of(const RunCurve& curve, std::span<const double> values,
                                             const draw::PlotRange& range, bool log, int columns);
+
+// The pixel columns, from first to last, of neighbouring ones in each of which a value is not a number.
+struct ColumnsWithoutNumber {
+    int first = 0, last = 0;
+    bool operator==(const ColumnsWithoutNumber&) const = default;
+};
+std::vector<ColumnsWithoutNumber> columns_without_number(const RunCurve& curve, XRange x, int columns);
 
 }  // namespace shardscope::viewer::panels
