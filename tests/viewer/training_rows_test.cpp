@@ -1,6 +1,7 @@
 // Metrics of training as charts: which curve of a run is taken, where its points lie, means, ranges, units.
 #include "viewer/panels/training/training_rows.h"
 
+#include <algorithm>
 #include <cmath>
 #include <numeric>
 #include <string>
@@ -62,12 +63,39 @@ TEST(Smoothing, MeansSkipWhatIsNotANumber) {
     EXPECT_THAT(smoothed(values, {.how = Smooth::exponential, .weight = 0}), ElementsAre(4, 2, 2, 6));
 }
 
+TEST(Smoothing, AMeanHoldsExactlyTheValuesOfItsWindow) {
+    std::vector<double> values = {1e300};  // no later mean may have lost its digits to it
+    for (int i = 1; i < 100; ++i) values.push_back(i % 9 == 4 ? std::nan("") : i * i % 37);
+    for (const int window : {2, 3, 7, 50, 500}) {
+        const std::vector<double> means = smoothed(values, {.how = Smooth::mean, .window = window});
+        std::vector<double> kept;
+        for (std::size_t i = 0; i < values.size(); ++i) {
+            if (std::isfinite(values[i])) kept.push_back(values[i]);
+            const std::size_t count = std::min(kept.size(), static_cast<std::size_t>(window));
+            const double sum =
+                std::accumulate(kept.end() - static_cast<std::ptrdiff_t>(count), kept.end(), 0.0);
+            ASSERT_DOUBLE_EQ(means[i], sum / static_cast<double>(count)) << window << " at " << i;
+        }
+    }
+}
+
+TEST(TrainingCharts, KnowTheBestValueOfACurve) {
+    const double nan = std::nan("");
+    const MetricsReport report =
+        report_of({curve("loss", -1, {nan, 3, 1, nan, 1, 2}), curve("tokens_per_second", -1, {5, 7, 7}),
+                   curve("x", -1, {nan})});
+    const auto charts = metric_charts(std::vector<RunMetrics>{{&report, 0, {}}}, Over::steps);
+    EXPECT_EQ(charts[0].curves[0].best, 2U);
+    EXPECT_EQ(charts[1].curves[0].best, 1U) << "a rate at its highest";
+    EXPECT_EQ(charts[2].curves[0].best, 0U);
+}
+
 TEST(TrainingCharts, HaveACardForEachMetricAndACurveForEachRun) {
     const MetricsReport a =
         report_of({curve("loss", -1, {3, 2}), curve("zeta", 0, {1}), curve("zeta", 2, {5})});
     const MetricsReport b = report_of({curve("alpha", -1, {9}), curve("loss", -1, {4, 3, 2.5})});
     const std::vector<RunMetrics> runs = {{&a, 2, {0, 1, 900}}, {&b, 2, {1, 2, 1100}}};
-    const auto charts = metric_charts(runs, Over::steps, {});
+    const auto charts = metric_charts(runs, Over::steps);
     ASSERT_EQ(charts.size(), 3U);
     EXPECT_EQ(charts[0].metric, "loss");
     EXPECT_EQ(charts[1].metric, "alpha");
@@ -86,10 +114,10 @@ TEST(TrainingCharts, HaveACardForEachMetricAndACurveForEachRun) {
     EXPECT_EQ(of_b.of_step(7), std::nullopt);
     EXPECT_EQ(whole_range(charts), (XRange{0, 2}));
     // Time begins with the first step or, where a value is earlier, with that.
-    const auto timed = metric_charts(runs, Over::time, {});
+    const auto timed = metric_charts(runs, Over::time);
     EXPECT_THAT(timed[0].curves[0].x, ElementsAre(100, 200));
     EXPECT_THAT(timed[0].curves[1].x, ElementsAre(0, 100, 200));
-    EXPECT_THAT(metric_charts(runs, Over::samples, {})[0].curves[0].x, ElementsAre(8, 16));
+    EXPECT_THAT(metric_charts(runs, Over::samples)[0].curves[0].x, ElementsAre(8, 16));
 }
 
 TEST(TrainingCharts, PutPointsInOrderAndLeaveOutThoseWithoutAPlace) {
@@ -98,11 +126,12 @@ TEST(TrainingCharts, PutPointsInOrderAndLeaveOutThoseWithoutAPlace) {
     report.curves[0].points[1].sample = -1;
     report.curves[1].points[0].step = -1;
     const std::vector<RunMetrics> runs = {{&report, 0, {}}};
-    const auto by_sample = metric_charts(runs, Over::samples, {.how = Smooth::mean, .window = 2});
+    auto by_sample = metric_charts(runs, Over::samples);
+    smooth_charts(by_sample, {.how = Smooth::mean, .window = 2});
     EXPECT_THAT(by_sample[0].curves[0].x, ElementsAre(24, 100));
     EXPECT_THAT(by_sample[0].curves[0].y, ElementsAre(1, 3));
     EXPECT_THAT(by_sample[0].curves[0].smooth, ElementsAre(1, 2)) << "in the order that is shown";
-    const auto by_step = metric_charts(runs, Over::steps, {});
+    const auto by_step = metric_charts(runs, Over::steps);
     EXPECT_EQ(by_step[1].curves.size(), 0U);
     EXPECT_EQ(by_step[1].placeless, 1U);
     EXPECT_FALSE(by_step[0].curves[0].profile_from) << "the trace has no step";
@@ -111,7 +140,7 @@ TEST(TrainingCharts, PutPointsInOrderAndLeaveOutThoseWithoutAPlace) {
 TEST(TrainingCharts, AxesHoldWhatIsInSight) {
     const MetricsReport report = report_of({curve("loss", -1, {100, 4, 2, std::nan("")})});
     const std::vector<RunMetrics> runs = {{&report, 0, {}}};
-    const auto charts = metric_charts(runs, Over::steps, {});
+    const auto charts = metric_charts(runs, Over::steps);
     draw::PlotRange range;
     ASSERT_TRUE(y_range(charts[0], look_of("loss"), {1, 3}, false, range));
     EXPECT_GT(range.y_low, 1.5);
@@ -137,7 +166,8 @@ TEST(TrainingCharts, BreakTheLineWhereAValueIsNotANumber) {
     values[160] = -1;
     const MetricsReport report = report_of({curve("loss", -1, values)});
     const std::vector<RunMetrics> runs = {{&report, 0, {}}};
-    const auto charts = metric_charts(runs, Over::steps, {.how = Smooth::mean, .window = 2});
+    auto charts = metric_charts(runs, Over::steps);
+    smooth_charts(charts, {.how = Smooth::mean, .window = 2});
     const RunCurve& loss = charts[0].curves[0];
     const auto breaks = [&](std::span<const double> of, bool log) {
         std::vector<int> columns;

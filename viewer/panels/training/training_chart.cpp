@@ -51,7 +51,7 @@ std::string summary_of(const RunCurve& curve, const MetricLook& look, float widt
     std::string text = value_text(look, curve.y.back()) + " at last";
     if (curve.rank >= 0) text = fmt::format("rank {}: ", curve.rank) + text;
     if (curve.y.size() < 2) return text;
-    const MetricPoint& best = look.from_zero ? curve.metric->highest() : curve.metric->lowest();
+    const MetricPoint& best = curve.point(curve.best);
     for (const std::string& more :
          {fmt::format(", {} {}", look.from_zero ? "highest" : "lowest", value_text(look, best.value)),
           best.step >= 0 ? " at " + place_text(Over::steps, static_cast<double>(best.step))

@@ -46,7 +46,6 @@ struct Made {
     std::vector<std::shared_ptr<const MetricsReport>> reports;  // by run
     std::vector<int> ranks;
     int over = 0;
-    Smoothing smoothing;
     bool operator==(const Made&) const = default;
 };
 
@@ -130,8 +129,7 @@ class TrainingPanel final : public model::Panel {
         const model::TracePtr active = session.trace();
         const std::size_t at = session.rank.at();
         const int rank = active != nullptr && at < active->ranks.size() ? active->ranks[at].number : 0;
-        Made made{.reports = {}, .ranks = {}, .over = over_, .smoothing = smoothing_};
-        made.smoothing.how = static_cast<Smooth>(smooth_);
+        Made made{.reports = {}, .ranks = {}, .over = over_};
         for (std::size_t r = 0; r < runs.traces.size(); ++r) {
             made.reports.push_back(session.analyses.analysis<MetricsReport>(
                 "metrics", runs.traces[r], runs.selections[r],
@@ -141,7 +139,19 @@ class TrainingPanel final : public model::Panel {
             made.ranks.push_back(rank);
         }
         if (std::find(made.reports.begin(), made.reports.end(), nullptr) != made.reports.end()) return false;
-        if (version_ > 0 && made == made_ && !made_.reports.empty()) return true;
+        const bool same = version_ > 0 && made == made_ && !made_.reports.empty();
+        if (!same) place(std::move(made), runs);
+        Smoothing smoothing = smoothing_;
+        smoothing.how = static_cast<Smooth>(smooth_);
+        if (same && smoothing == smoothed_) return true;
+        smooth_charts(charts_, smoothing);
+        smoothed_ = smoothing;
+        ++version_;
+        return true;
+    }
+
+    // The curves, in order; they are not yet smoothed.
+    void place(Made made, const ComparedRuns& runs) {
         if (made.over != made_.over) zoom_.reset();
         std::vector<RunMetrics> metrics;
         by_rank_ = false;
@@ -150,11 +160,9 @@ class TrainingPanel final : public model::Panel {
             for (const traces::analysis::MetricCurve& curve : made.reports[r]->curves)
                 by_rank_ |= curve.rank >= 0;
         }
-        charts_ = metric_charts(metrics, static_cast<Over>(over_), made.smoothing);
+        charts_ = metric_charts(metrics, static_cast<Over>(over_));
         cards_.resize(charts_.size());
         made_ = std::move(made);
-        ++version_;
-        return true;
     }
 
     void draw_toolbar(model::Session& session) {
@@ -297,6 +305,7 @@ class TrainingPanel final : public model::Panel {
     std::optional<XRange> zoom_;    // none: all
     std::optional<double> cursor_;  // x of the mouse in the previous frame
     Made made_;
+    Smoothing smoothed_;  // how the charts are
     std::size_t version_ = 0;
     bool by_rank_ = false;  // whether ranks report metrics of their own
     std::vector<MetricChart> charts_;

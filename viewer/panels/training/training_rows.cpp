@@ -3,8 +3,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <map>
-#include <numeric>
 #include <utility>
 
 #include <fmt/core.h>
@@ -49,8 +49,17 @@ std::map<std::string_view, const MetricCurve*> curves_of(const RunMetrics& run) 
     return curves;
 }
 
-RunCurve placed(const MetricCurve& metric, const RunMetrics& run, Over over, std::int64_t zero,
-                const Smoothing& smoothing) {
+// The first of the best values; of those that are numbers, if any is.
+std::size_t best_of(const std::vector<double>& values, bool highest) {
+    std::size_t best = 0;
+    for (std::size_t i = 1; i < values.size(); ++i) {
+        if (std::isnan(values[best]) || (highest ? values[i] > values[best] : values[i] < values[best]))
+            best = i;
+    }
+    return best;
+}
+
+RunCurve placed(const MetricCurve& metric, const RunMetrics& run, Over over, std::int64_t zero) {
     RunCurve curve{.rank = metric.rank, .metric = &metric};
     for (std::size_t i = 0; i < metric.points.size(); ++i) {
         if (x_of(metric.points[i], over, zero)) curve.points.push_back(i);
@@ -65,7 +74,7 @@ RunCurve placed(const MetricCurve& metric, const RunMetrics& run, Over over, std
         if (!curve.profile_from) curve.profile_from = curve.x.back();
         curve.profile_to = curve.x.back();
     }
-    if (smoothing.how != Smooth::none) curve.smooth = smoothed(curve.y, smoothing);
+    curve.best = best_of(curve.y, look_of(metric.name).from_zero);
     return curve;
 }
 
@@ -126,16 +135,29 @@ std::vector<double> smoothed(std::span<const double> values, const Smoothing& sm
         }
         return smooth;
     }
+    std::vector<double> kept;  // the finite values, of which the last `window` count
+    std::copy_if(values.begin(), values.end(), std::back_inserter(kept),
+                 [](double value) { return std::isfinite(value); });
+    // A window is the end of one block of that many values and the start of the next. The sums from a block's
+    // start and to its end are added; none is subtracted, so that a value counts in no mean after its last.
     const auto window =
         static_cast<std::size_t>(smoothing.how == Smooth::mean ? std::max(1, smoothing.window) : 1);
-    std::vector<double> kept;  // the finite values so far, of which the last `window` count
+    std::vector<double> from_start(kept), to_end(kept);
+    for (std::size_t i = 1; i < kept.size(); ++i) {
+        if (i % window != 0) from_start[i] += from_start[i - 1];
+        const std::size_t back = kept.size() - 1 - i;
+        if ((back + 1) % window != 0) to_end[back] += to_end[back + 1];
+    }
+    std::size_t seen = 0;
     for (const double value : values) {
-        if (std::isfinite(value)) kept.push_back(value);
-        const std::size_t count = std::min(window, kept.size());
-        smooth.push_back(
-            count == 0 ? value
-                       : std::accumulate(kept.end() - static_cast<std::ptrdiff_t>(count), kept.end(), 0.0) /
-                             static_cast<double>(count));
+        if (std::isfinite(value)) ++seen;
+        if (seen == 0) {
+            smooth.push_back(value);
+            continue;
+        }
+        const std::size_t count = std::min(window, seen), last = seen - 1, first = seen - count;
+        const double sum = from_start[last] + (first % window == 0 ? 0 : to_end[first]);
+        smooth.push_back(sum / static_cast<double>(count));
     }
     return smooth;
 }
@@ -173,8 +195,7 @@ std::int64_t RunMetrics::zero() const {
     return first;
 }
 
-std::vector<MetricChart> metric_charts(std::span<const RunMetrics> runs, Over over,
-                                       const Smoothing& smoothing) {
+std::vector<MetricChart> metric_charts(std::span<const RunMetrics> runs, Over over) {
     std::vector<MetricChart> charts;
     std::map<std::string, std::size_t, std::less<>> at;  // by metric
     for (std::size_t r = 0; r < runs.size(); ++r) {
@@ -183,7 +204,7 @@ std::vector<MetricChart> metric_charts(std::span<const RunMetrics> runs, Over ov
             const auto [found, is_new] = at.emplace(name, charts.size());
             if (is_new) charts.push_back({.metric = std::string(name), .curves = {}});
             MetricChart& chart = charts[found->second];
-            RunCurve curve = placed(*metric, runs[r], over, zero, smoothing);
+            RunCurve curve = placed(*metric, runs[r], over, zero);
             curve.run = r;
             if (curve.x.empty()) {
                 ++chart.placeless;
@@ -201,6 +222,14 @@ std::vector<MetricChart> metric_charts(std::span<const RunMetrics> runs, Over ov
     std::sort(charts.begin(), charts.end(),
               [&](const MetricChart& a, const MetricChart& b) { return order(a) < order(b); });
     return charts;
+}
+
+void smooth_charts(std::vector<MetricChart>& charts, const Smoothing& smoothing) {
+    for (MetricChart& chart : charts) {
+        for (RunCurve& curve : chart.curves)
+            curve.smooth =
+                smoothing.how == Smooth::none ? std::vector<double>() : smoothed(curve.y, smoothing);
+    }
 }
 
 XRange whole_range(std::span<const MetricChart> charts) {

@@ -55,6 +55,7 @@ struct RunCurve {
     std::vector<double> x, y;         // y may be not a number
     std::vector<double> smooth;       // empty: not smoothed
     std::vector<std::size_t> points;  // of MetricCurve::points
+    std::size_t best = 0;             // the first of its best values: MetricLook says which those are
     const traces::analysis::MetricCurve* metric = nullptr;
     std::optional<double> profile_from, profile_to;  // x of the first and the last point in a recorded step
 
@@ -84,9 +85,9 @@ struct RunMetrics {
     std::int64_t zero() const;
 };
 
-// Losses first, then by name.
-std::vector<MetricChart> metric_charts(std::span<const RunMetrics> runs, Over over,
-                                       const Smoothing& smoothing);
+// Losses first, then by name; not smoothed.
+std::vector<MetricChart> metric_charts(std::span<const RunMetrics> runs, Over over);
+void smooth_charts(std::vector<MetricChart>& charts, const Smoothing& smoothing);
 
 // --- what is drawn ---
 
