@@ -110,8 +110,6 @@ TEST(TrainingCharts, HaveACardForEachMetricAndACurveForEachRun) {
     EXPECT_EQ(of_b.nearest(0.6, 0), 1U);
     EXPECT_EQ(of_b.nearest(2.3, 0.2), std::nullopt);
     EXPECT_EQ(of_b.nearest(2.3, 0.4), 2U);
-    EXPECT_EQ(of_b.of_step(2), 2U);
-    EXPECT_EQ(of_b.of_step(7), std::nullopt);
     EXPECT_EQ(whole_range(charts), (XRange{0, 2}));
     // Time begins with the first step or, where a value is earlier, with that.
     const auto timed = metric_charts(runs, Over::time);
@@ -157,6 +155,37 @@ TEST(TrainingCharts, AxesHoldWhatIsInSight) {
     ASSERT_FALSE(folded.empty());
     EXPECT_DOUBLE_EQ(folded.front().first, 52);
     EXPECT_DOUBLE_EQ(folded.back().last, 2);
+}
+
+// A loss for each step, a validation loss for each fifth; the trace has the steps 6 to 8.
+TEST(TrainingCharts, ShowTheRecordedStepsOfSparseMetrics) {
+    MetricsReport report =
+        report_of({curve("loss", -1, std::vector<double>(12, 1)), curve("validation_loss", -1, {2, 2, 2})});
+    for (std::size_t i = 0; i < 3; ++i) report.curves[1].points[i] = report.curves[0].points[5 * i];
+    const StepsOfRun steps{6, 8, 1550, 1820};
+    const std::vector<RunMetrics> runs = {{&report, 0, steps}};
+    const auto strip = [&](Over over) {
+        const auto charts = metric_charts(runs, over);
+        EXPECT_EQ(charts[0].curves[0].profile_from, charts[1].curves[0].profile_from);
+        return std::pair(*charts[1].curves[0].profile_from, *charts[1].curves[0].profile_to);
+    };
+    EXPECT_EQ(strip(Over::steps), std::pair(6.0, 8.0));
+    EXPECT_EQ(strip(Over::samples), std::pair(56.0, 72.0)) << "of the loss";
+    EXPECT_EQ(strip(Over::time), std::pair(550.0, 820.0));
+    report.curves.erase(report.curves.begin());
+    EXPECT_FALSE(place_of_steps(runs[0], Over::samples, 0, steps)) << "no metric has samples in them";
+}
+
+// A resumed run repeats the steps 1 and 2: from both sides the value is the last one.
+TEST(TrainingCharts, TakeTheLastOfRepeatedSteps) {
+    MetricsReport report = report_of({curve("loss", -1, {3, 5, 7, 4, 6})});
+    for (const std::size_t i : {1, 2}) report.curves[0].points[i].step = 1;
+    for (const std::size_t i : {3, 4}) report.curves[0].points[i].step = 2;
+    const auto charts = metric_charts(std::vector<RunMetrics>{{&report, 0, {}}}, Over::steps);
+    const RunCurve& loss = charts[0].curves[0];
+    for (const double at : {0.6, 1.0, 1.4}) EXPECT_EQ(loss.nearest(at, 0), 2U) << at;
+    for (const double at : {1.6, 2.0, 2.4}) EXPECT_EQ(loss.nearest(at, 1), 4U) << at;
+    EXPECT_EQ(loss.nearest(0.4, 0), 0U);
 }
 
 // 200 losses of which those of the steps 80 to 119 are not numbers: more points than have dots.

@@ -135,11 +135,7 @@ void TrainingCard::paint(const Input& input, const draw::Chart& chart) const {
                                       theme::bad(), radius);
         }
     }
-    if (!input.step) return;
-    for (const RunCurve& curve : input.chart->curves) {
-        if (curve.run != input.active) continue;
-        if (const auto i = curve.of_step(*input.step)) marker_line(chart, curve.x[*i], theme::accent(), "");
-    }
+    if (input.step) marker_line(chart, *input.step, theme::accent(), "");
 }
 
 void TrainingCard::paint_cursor(const Input& input, const MetricLook& look, const draw::Chart& chart,

@@ -28,9 +28,9 @@ class TrainingCard {
         Over over = Over::steps;
         XRange x;
         bool log = false;
-        std::optional<double> cursor;      // x of the mouse on another card
-        std::size_t active = 0;            // the run whose trace is active
-        std::optional<std::int64_t> step;  // its step that other panels' cursor is in
+        std::optional<double> cursor;  // x of the mouse on another card
+        std::size_t active = 0;        // the run whose trace is active
+        std::optional<double> step;    // x of its step that other panels' cursor is in
     };
     struct Picked {
         std::size_t run = 0;

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -98,6 +99,8 @@ class TrainingPanel final : public model::Panel {
 
     void closed(const traces::store::Trace&, const model::TracePtr&) override {
         made_ = {};
+        metrics_.clear();
+        zeros_.clear();
         charts_.clear();
         cards_.clear();
     }
@@ -153,14 +156,16 @@ class TrainingPanel final : public model::Panel {
     // The curves, in order; they are not yet smoothed.
     void place(Made made, const ComparedRuns& runs) {
         if (made.over != made_.over) zoom_.reset();
-        std::vector<RunMetrics> metrics;
+        metrics_.clear();
+        zeros_.clear();
         by_rank_ = false;
         for (std::size_t r = 0; r < made.reports.size(); ++r) {
-            metrics.push_back({made.reports[r].get(), made.ranks[r], steps_of_run(*runs.traces[r])});
+            metrics_.push_back({made.reports[r].get(), made.ranks[r], steps_of_run(*runs.traces[r])});
+            zeros_.push_back(metrics_.back().zero());
             for (const traces::analysis::MetricCurve& curve : made.reports[r]->curves)
                 by_rank_ |= curve.rank >= 0;
         }
-        charts_ = metric_charts(metrics, static_cast<Over>(over_));
+        charts_ = metric_charts(metrics_, static_cast<Over>(over_));
         cards_.resize(charts_.size());
         made_ = std::move(made);
     }
@@ -241,7 +246,7 @@ class TrainingPanel final : public model::Panel {
                                   .log = log_,
                                   .cursor = cursor_,
                                   .active = active_run(session, runs)};
-        input.step = step_of_cursor(session);
+        input.step = x_of_cursor(session, input.active);
         std::optional<double> cursor;
         std::optional<TrainingCard::Picked> picked;
         for (int i = 0; i < count; ++i) {
@@ -268,11 +273,16 @@ class TrainingPanel final : public model::Panel {
         return at == runs.entries.end() ? runs.entries.size()
                                         : static_cast<std::size_t>(at - runs.entries.begin());
     }
-    static std::optional<std::int64_t> step_of_cursor(const model::Session& session) {
+    // Of the step that other panels' cursor is in: where the step's values lie.
+    std::optional<double> x_of_cursor(const model::Session& session, std::size_t run) {
         const model::OpenTrace* entry = session.current();
-        if (entry == nullptr || entry->trace == nullptr || !entry->cursor) return {};
+        if (run >= metrics_.size() || entry == nullptr || entry->trace == nullptr || !entry->cursor)
+            return {};
         const traces::store::Step* step = model::step_at(*entry->trace, session.rank, *entry->cursor);
-        return step == nullptr ? std::nullopt : std::optional(step->number);
+        if (step == nullptr) return {};
+        const auto place = place_of_steps(metrics_[run], static_cast<Over>(over_), zeros_[run],
+                                          {step->number, step->number, step->start, step->end});
+        return place ? std::optional(place->to) : std::nullopt;
     }
 
     // Makes the run active and shows the step on its timeline, of the chosen rank or of the first that has
@@ -307,7 +317,9 @@ class TrainingPanel final : public model::Panel {
     Made made_;
     Smoothing smoothed_;  // how the charts are
     std::size_t version_ = 0;
-    bool by_rank_ = false;  // whether ranks report metrics of their own
+    bool by_rank_ = false;             // whether ranks report metrics of their own
+    std::vector<RunMetrics> metrics_;  // of made_.reports
+    std::vector<std::int64_t> zeros_;  // of their time
     std::vector<MetricChart> charts_;
     std::vector<TrainingCard> cards_;  // by chart
 };

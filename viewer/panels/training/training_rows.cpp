@@ -59,7 +59,7 @@ std::size_t best_of(const std::vector<double>& values, bool highest) {
     return best;
 }
 
-RunCurve placed(const MetricCurve& metric, const RunMetrics& run, Over over, std::int64_t zero) {
+RunCurve placed(const MetricCurve& metric, Over over, std::int64_t zero) {
     RunCurve curve{.rank = metric.rank, .metric = &metric};
     for (std::size_t i = 0; i < metric.points.size(); ++i) {
         if (x_of(metric.points[i], over, zero)) curve.points.push_back(i);
@@ -70,9 +70,6 @@ RunCurve placed(const MetricCurve& metric, const RunMetrics& run, Over over, std
     for (const std::size_t i : curve.points) {
         curve.x.push_back(x(i));
         curve.y.push_back(metric.points[i].value);
-        if (metric.points[i].step < run.steps.first || metric.points[i].step > run.steps.last) continue;
-        if (!curve.profile_from) curve.profile_from = curve.x.back();
-        curve.profile_to = curve.x.back();
     }
     curve.best = best_of(curve.y, look_of(metric.name).from_zero);
     return curve;
@@ -165,16 +162,9 @@ std::vector<double> smoothed(std::span<const double> values, const Smoothing& sm
 std::optional<std::size_t> RunCurve::nearest(double at, double slack) const {
     if (x.empty() || at < x.front() - slack || at > x.back() + slack) return {};
     const auto after = std::lower_bound(x.begin(), x.end(), at);
-    if (after == x.begin()) return 0;
-    const auto i = static_cast<std::size_t>(after - x.begin());
-    return after == x.end() || at - x[i - 1] <= x[i] - at ? i - 1 : i;
-}
-
-std::optional<std::size_t> RunCurve::of_step(std::int64_t step) const {
-    for (std::size_t i = 0; i < points.size(); ++i) {
-        if (point(i).step == step) return i;
-    }
-    return {};
+    const bool before = after != x.begin() && (after == x.end() || at - *(after - 1) <= *after - at);
+    const auto beyond = std::upper_bound(x.begin(), x.end(), before ? *(after - 1) : *after);
+    return static_cast<std::size_t>(beyond - x.begin()) - 1;
 }
 
 StepsOfRun steps_of_run(const traces::store::Trace& trace) {
@@ -183,6 +173,7 @@ StepsOfRun steps_of_run(const traces::store::Trace& trace) {
         steps.first = steps.last < steps.first ? step.number : std::min(steps.first, step.number);
         steps.last = std::max(steps.last, step.number);
         steps.start = std::min(steps.start, step.start);
+        steps.end = std::max(steps.end, step.end);
     }
     return steps;
 }
@@ -195,17 +186,47 @@ std::int64_t RunMetrics::zero() const {
     return first;
 }
 
+std::optional<PlaceOfSteps> place_of_steps(const RunMetrics& run, Over over, std::int64_t zero,
+                                           const StepsOfRun& steps) {
+    if (steps.last < steps.first) return {};
+    if (over == Over::steps)
+        return PlaceOfSteps{static_cast<double>(steps.first), static_cast<double>(steps.last)};
+    if (over == Over::time) {
+        const auto from_zero = [&](std::int64_t time) {
+            return static_cast<double>(time) - static_cast<double>(zero);
+        };
+        return PlaceOfSteps{from_zero(steps.start), from_zero(steps.end)};
+    }
+    std::optional<PlaceOfSteps> place;
+    for (const MetricCurve& curve : run.report->curves) {
+        auto point = std::partition_point(curve.points.begin(), curve.points.end(),
+                                          [&](const MetricPoint& p) { return p.step < steps.first; });
+        for (; point != curve.points.end() && point->step <= steps.last; ++point) {
+            if (point->sample < 0) continue;
+            const auto x = static_cast<double>(point->sample);
+            place =
+                place ? PlaceOfSteps{std::min(place->from, x), std::max(place->to, x)} : PlaceOfSteps{x, x};
+        }
+    }
+    return place;
+}
+
 std::vector<MetricChart> metric_charts(std::span<const RunMetrics> runs, Over over) {
     std::vector<MetricChart> charts;
     std::map<std::string, std::size_t, std::less<>> at;  // by metric
     for (std::size_t r = 0; r < runs.size(); ++r) {
         const std::int64_t zero = over == Over::time ? runs[r].zero() : 0;
+        const auto recorded = place_of_steps(runs[r], over, zero, runs[r].steps);
         for (const auto& [name, metric] : curves_of(runs[r])) {
             const auto [found, is_new] = at.emplace(name, charts.size());
             if (is_new) charts.push_back({.metric = std::string(name), .curves = {}});
             MetricChart& chart = charts[found->second];
-            RunCurve curve = placed(*metric, runs[r], over, zero);
+            RunCurve curve = placed(*metric, over, zero);
             curve.run = r;
+            if (recorded) {
+                curve.profile_from = recorded->from;
+                curve.profile_to = recorded->to;
+            }
             if (curve.x.empty()) {
                 ++chart.placeless;
             } else {

@@ -57,12 +57,12 @@ struct RunCurve {
     std::vector<std::size_t> points;  // of MetricCurve::points
     std::size_t best = 0;             // the first of its best values: MetricLook says which those are
     const traces::analysis::MetricCurve* metric = nullptr;
-    std::optional<double> profile_from, profile_to;  // x of the first and the last point in a recorded step
+    std::optional<double> profile_from, profile_to;  // x of the run's recorded steps
 
     const traces::analysis::MetricPoint& point(std::size_t i) const { return metric->points[points[i]]; }
-    // The point nearest to x; none if x is further outside the curve than `slack`.
+    // The point nearest to x, of several with one x the last: a resumed run repeats steps. None if x is
+    // further outside the curve than `slack`.
     std::optional<std::size_t> nearest(double at, double slack) const;
-    std::optional<std::size_t> of_step(std::int64_t step) const;
 };
 
 struct MetricChart {
@@ -74,6 +74,7 @@ struct MetricChart {
 struct StepsOfRun {
     std::int64_t first = 0, last = -1;  // numbers of the recorded steps; last below first: none
     std::int64_t start = std::numeric_limits<std::int64_t>::max();  // ns: when the first of them begins
+    std::int64_t end = std::numeric_limits<std::int64_t>::min();    // and the last of them ends
 };
 StepsOfRun steps_of_run(const traces::store::Trace& trace);
 
@@ -84,6 +85,14 @@ struct RunMetrics {
     // The zero of its time: when its first step begins, or its first value if that is earlier.
     std::int64_t zero() const;
 };
+
+// Where recorded steps lie: at their numbers, in their time from start to end, or over the samples of any
+// metric in them. None if there is no such sample. `zero`: of the run's time.
+struct PlaceOfSteps {
+    double from = 0, to = 0;
+};
+std::optional<PlaceOfSteps> place_of_steps(const RunMetrics& run, Over over, std::int64_t zero,
+                                           const StepsOfRun& steps);
 
 // Losses first, then by name; not smoothed.
 std::vector<MetricChart> metric_charts(std::span<const RunMetrics> runs, Over over);
