@@ -52,6 +52,15 @@ TEST(MetricLooks, HaveTitlesAndUnits) {
     EXPECT_EQ(place_text(Over::time, 2.5e9), "2.500 s");
 }
 
+TEST(MetricLooks, TellTheHighestOfAccuraciesSizesAndRates) {
+    for (const char* name : {"accuracy", "validation_accuracy", "accuracy_top5", "top1", "top_5_percent",
+                             "val_top_1", "peak_bytes", "tokens_per_second"})
+        EXPECT_TRUE(look_of(name).highest) << name;
+    for (const char* name : {"loss", "validation_loss", "gradient_norm", "stop", "loss_topology", "top"})
+        EXPECT_FALSE(look_of(name).highest) << name;
+    EXPECT_FALSE(look_of("accuracy").from_zero);
+}
+
 TEST(Smoothing, MeansSkipWhatIsNotANumber) {
     const std::vector<double> values = {4, 2, std::nan(""), 6};
     EXPECT_THAT(smoothed(values, {.how = Smooth::mean, .window = 2}), ElementsAre(4, 3, 3, 4));

@@ -46,14 +46,14 @@ const RunCurve* main_curve(const TrainingCard::Input& input) {
     return shown;
 }
 
-// What a curve comes to, in as many words as fit: a rate or a size at its highest, all else at its lowest.
+// What a curve comes to, in as many words as fit: the best as MetricLook says.
 std::string summary_of(const RunCurve& curve, const MetricLook& look, float width) {
     std::string text = value_text(look, curve.y.back()) + " at last";
     if (curve.rank >= 0) text = fmt::format("rank {}: ", curve.rank) + text;
     if (curve.y.size() < 2) return text;
     const MetricPoint& best = curve.point(curve.best);
     for (const std::string& more :
-         {fmt::format(", {} {}", look.from_zero ? "highest" : "lowest", value_text(look, best.value)),
+         {fmt::format(", {} {}", look.highest ? "highest" : "lowest", value_text(look, best.value)),
           best.step >= 0 ? " at " + place_text(Over::steps, static_cast<double>(best.step))
                          : std::string()}) {
         if (draw::width_of(text + more) > width) break;

@@ -27,6 +27,15 @@ std::string titled(std::string_view name) {
     return title;
 }
 
+// "accuracy", "validation_accuracy", "top1", "top_5_percent".
+bool is_accuracy(std::string_view name) {
+    if (name.find("accuracy") != std::string_view::npos) return true;
+    const std::size_t at = name.starts_with("top") ? 0 : name.find("_top");
+    if (at == std::string_view::npos) return false;
+    const std::size_t digit = name.find_first_not_of("_top", at);
+    return digit != std::string_view::npos && name[digit] >= '0' && name[digit] <= '9';
+}
+
 std::optional<double> x_of(const MetricPoint& point, Over over, std::int64_t zero) {
     switch (over) {
         case Over::steps:
@@ -71,7 +80,7 @@ RunCurve placed(const MetricCurve& metric, Over over, std::int64_t zero) {
         curve.x.push_back(x(i));
         curve.y.push_back(metric.points[i].value);
     }
-    curve.best = best_of(curve.y, look_of(metric.name).from_zero);
+    curve.best = best_of(curve.y, look_of(metric.name).highest);
     return curve;
 }
 
@@ -87,13 +96,14 @@ MetricLook look_of(std::string_view metric) {
     if (metric == "peak_bytes") look.title = "Peak of allocated memory";
     if (metric.ends_with(kPerSecond)) {
         look.unit = draw::spaced(metric.substr(0, metric.size() - kPerSecond.size())) + "/s";
-        look.from_zero = true;
+        look.from_zero = look.highest = true;
         return look;
     }
     look.unit = unit_of_name(metric);
     look.axis = axis_unit_of(look.unit);
     look.factor = axis_factor_of(look.unit);
     look.from_zero = !look.unit.empty();
+    look.highest = look.from_zero || is_accuracy(metric);
     if (look.axis == draw::AxisUnit::count) look.axis = draw::AxisUnit::number;
     return look;
 }

@@ -25,6 +25,7 @@ struct MetricLook {
     draw::AxisUnit axis = draw::AxisUnit::number;
     double factor = 1;       // to the axis's base unit (bytes, nanoseconds, percent)
     bool from_zero = false;  // of sizes and rates, whose axis begins at zero
+    bool highest = false;    // whether its highest value is told, not its lowest: also of accuracy and top-k
 };
 // By the ending of its name: _per_second, or that of a column of a query (unit_of_name).
 MetricLook look_of(std::string_view metric);
