@@ -382,11 +382,12 @@ void Training::on_loss(const BoardLoss& loss) {
     result_.known_at.push_back(now);
     const double seconds = seconds_of(loss.step, now);
     if (options_.recorder) {
-        options_.recorder->describe_with([metrics = StepMetrics(job_, loss.step, seconds, loss.memory, loss.gradient_norm), place,
-                                          loss](traces::store::EventSink& sink) {
-            sink.add(traces::schema::LossRow{loss.step, loss.loss});
-            metrics.add_to(sink, place);
-        });
+        options_.recorder->describe_with(
+            [metrics = StepMetrics(job_, loss.step, seconds, loss.memory, loss.gradient_norm), place,
+             loss](traces::store::EventSink& sink) {
+                sink.add(traces::schema::LossRow{loss.step, loss.loss});
+                metrics.add_to(sink, place);
+            });
     }
     if (options_.on_step) options_.on_step({loss.step, loss.loss, now, seconds, loss.memory});
 }
