@@ -5,6 +5,7 @@
 #include <memory>
 #include <numeric>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -35,7 +36,11 @@ class Stages {
         plan::DType dtype = plan::DType::fp32;
     };
     Stages(const plan::Mesh& mesh, const Options& options)
-        : mesh_(mesh), dtype_(options.dtype), delays_(options.seed), wires_(mesh.ranks, options.seed) {
+        : mesh_(mesh),
+          dtype_(options.dtype),
+          delays_(options.seed),
+          wires_(mesh.ranks, options.seed),
+          plans_(static_cast<std::size_t>(mesh.ranks)) {
         for (int rank = 0; rank < mesh.ranks; ++rank) {
             if (devices_.empty() || options.wires) {
                 comm::CollectiveGroupOptions group;
@@ -103,7 +108,9 @@ class Stages {
                                   : step.receive(tensor, messages[m].peer);
             }
             RankRunner& runner = *runners_[static_cast<std::size_t>(rank)];
-            const plan::Plan first = setup.take(), second = step.take();
+            auto& [first, second] = plans_[static_cast<std::size_t>(rank)];
+            first = setup.take();
+            second = step.take();
             runner.run(first, 0);
             for (std::size_t m = 0; m < messages.size(); ++m) {
                 if (!messages[m].sends) continue;
@@ -127,6 +134,8 @@ class Stages {
     const job::Job job_;
     collective::Delays delays_;
     testing::MemoryWires wires_;
+    // By rank. A worker of a device that failed may still read them.
+    std::vector<std::pair<plan::Plan, plan::Plan>> plans_;
     std::vector<std::unique_ptr<CpuDevice>> devices_;
     std::vector<std::unique_ptr<Shared>> shared_;
     std::vector<std::unique_ptr<RankRunner>> runners_;
