@@ -124,7 +124,7 @@ void step_lamb(State& s, std::int64_t held, std::int64_t per_rank, const device:
 // At the second step, so that the moments that are there count.
 void step_novograd(State& s, std::int64_t held, std::int64_t per_rank, const device::KernelContext& context) {
     device::KernelContext second = context;
-    second.step = 1;
+    second.step = second.updates = 1;
     Call(plan::Kernel::novograd_moments, plan::DType::fp32, {std::ssize(s.moments)}, {0.75})
         .arg(s.moments)
         .arg(s.norms)

@@ -166,7 +166,7 @@ TEST_F(CudaOptimizer, NovoGrad) {
     for_slots([](const Slot& slot, std::size_t shift, const device::KernelContext& context) {
         for (const std::int64_t steps_before : {0, 3}) {
             device::KernelContext at = context;
-            at.step = steps_before;
+            at.step = at.updates = steps_before;
             const auto count = static_cast<std::int64_t>(slot.segments.size());
             const Floats moments(slot.segments.size(), 0.5f);
             Comparison look(plan::Kernel::novograd_moments, plan::DType::fp32, {count}, {0.98});

@@ -109,6 +109,23 @@ TEST(Fp16Runs, ASkippedStepLeavesTheBitsOfParametersAndStateAndIsNoUpdateOfAdam)
     EXPECT_GT(whole, static_cast<int>(before.size() / 2));
 }
 
+// NovoGrad's second moment begins with the whole square of the gradient, after skipped steps, too. If it
+// began with the part that a later update adds, the next update would about double it.
+TEST(Fp16Runs, ASkippedStepIsNoUpdateOfNovograd) {
+    job::Job job = lab_job(2);
+    job.optimizer.type = job::OptimizerType::novograd;
+    const std::vector<Kept> kept = kept_by_step(job);
+    ASSERT_EQ(kept.size(), 8u);
+    const auto sum = [&](std::size_t step) {
+        double total = 0;
+        for (const float x : floats(kept[step].at("exp_avg_sq"))) total += x;
+        return total;
+    };
+    EXPECT_EQ(sum(5), 0);
+    EXPECT_GT(sum(6), 0);
+    EXPECT_NEAR(sum(7) / sum(6), 1, 0.2);
+}
+
 TEST(Fp16Runs, TheTraceHasTheScaleOfEachStepAndAMarkOfEachSkippedOne) {
     const auto trace = testing::record(lab_job(2));
     std::vector<double> scales, skipped;

@@ -437,7 +437,7 @@ bool launch_untyped(const Operands& o) {
         case plan::Kernel::novograd:
             return step_segments(o), true;
         case plan::Kernel::novograd_moments:
-            return novograd_moments(device, o.f(0), o.f64(1), n, o.scalar(0), o.context.step + 1), true;
+            return novograd_moments(device, o.f(0), o.f64(1), n, o.scalar(0), o.context.updates + 1), true;
         default:
             return false;
     }

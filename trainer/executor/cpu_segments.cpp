@@ -141,7 +141,7 @@ void novograd_moments(const plan::Op& op, const std::vector<std::byte*>& data,
     const auto* norms = reinterpret_cast<const double*>(data[1]);
     for (std::int64_t i = 0; i < own.dims[0]; ++i) {
         float& moment = floats(data[0])[i];
-        moment = kernels::novograd_moment(moment, norms[2 * i + 1], own.scalars[0], context.step + 1);
+        moment = kernels::novograd_moment(moment, norms[2 * i + 1], own.scalars[0], context.updates + 1);
     }
 }
 
