@@ -109,6 +109,8 @@ TEST_F(DamagedSafetensors, IsRefusedWithWhatIsWrong) {
         {R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"b":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})",
          "b has bytes of another tensor"},
         {R"({"b":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})", "a of the job's model is not in it"},
+        {R"({"a":{"dtype":"F32","shape":[0,281474976710656,281474976710656],"data_offsets":[0,0]}})",
+         "a is [0, 281474976710656, 281474976710656] there and [1] in the job's model"},
         {R"({"a":{"dtype":"BF16","shape":[2],"data_offsets":[0,4]}})",
          "a is [2] there and [1] in the job's model"},
         {R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"b":{"dtype":"F32","shape":[0],"data_offsets":[4,4]}})",

@@ -7,6 +7,7 @@
 #include <stdexcept>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include <fmt/core.h>
 
@@ -14,6 +15,7 @@
 #include "trainer/checkpoint/crc32c.h"
 #include "trainer/checkpoint/error.h"
 #include "trainer/checkpoint/foreign.h"
+#include "trainer/checkpoint/strided_read.h"
 
 namespace shardscope::trainer::checkpoint {
 
@@ -259,24 +261,28 @@ void CheckpointLoader::read(const sharding::StatePiece& piece, const RankMemory&
             fmt::format("there is no memory for {}", name_of(piece.state, parameter.path)));
     }
     const std::int64_t end = piece.first + piece.elements;
+    std::map<std::size_t, std::vector<StridedRun>> apart;  // by file
     for (const ManifestPiece& stored : pieces_within(parameter, piece.state, piece.first, piece.elements)) {
         const std::int64_t first = std::max(piece.first, stored.first);
         const std::int64_t last = std::min(end, stored.first + stored.elements);
         const std::span<std::byte> part = to.subspan(static_cast<std::size_t>(4 * (first - piece.first)),
                                                      static_cast<std::size_t>(4 * (last - first)));
         const std::int64_t at = stored.offset + (first - stored.first) * stored.stride * size_of(stored.type);
+        if (stored.type != ElementType::fp32 || stored.stride != 1) {
+            apart[stored.file].push_back({at, stored.stride, stored.type, part});
+            continue;
+        }
         try {
-            if (stored.type == ElementType::fp32 && stored.stride == 1) {
-                stored_.file(stored.file)->read(part, at);
-                continue;
-            }
-            ManifestPiece some = stored;
-            some.elements = last - first;
-            std::vector<std::byte> bytes(static_cast<std::size_t>(some.extent()));
-            stored_.file(stored.file)->read(bytes, at);
-            to_fp32(bytes, stored.type, stored.stride, part);
+            stored_.file(stored.file)->read(part, at);
         } catch (const std::system_error& error) {
             fail_to_read(stored_.file_path(stored.file), error);
+        }
+    }
+    for (const auto& [file, runs] : apart) {
+        try {
+            read_strided(*stored_.file(file), runs);
+        } catch (const std::system_error& error) {
+            fail_to_read(stored_.file_path(file), error);
         }
     }
     view.commit();

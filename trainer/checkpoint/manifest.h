@@ -30,9 +30,6 @@ struct ManifestPiece {
     ElementType type = ElementType::fp32;
     std::int64_t stride = 1;  // from one element to the next in the file, in elements
 
-    // The bytes in the file from the first element to the end of the last.
-    std::int64_t extent() const { return ((elements - 1) * stride + 1) * size_of(type); }
-
     bool operator==(const ManifestPiece&) const = default;
 };
 
