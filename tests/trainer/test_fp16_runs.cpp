@@ -127,15 +127,22 @@ TEST(Fp16Runs, ASkippedStepIsNoUpdateOfNovograd) {
 }
 
 TEST(Fp16Runs, TheTraceHasTheScaleOfEachStepAndAMarkOfEachSkippedOne) {
-    const auto trace = testing::record(lab_job(2));
+    job::Job job = lab_job(2);
+    job.train.gradient_norm = true;
+    const auto trace = testing::record(job);
     std::vector<double> scales, skipped;
+    std::vector<std::int64_t> with_norm;
     for (const traces::schema::MetricRow& row : trace->metrics) {
         const std::string_view name = trace->strings[row.name];
         if (name == "loss_scale") scales.push_back(row.value);
         if (name == "skipped_steps") skipped.push_back(row.value);
+        if (name != "gradient_norm") continue;
+        with_norm.push_back(row.step);
+        EXPECT_TRUE(std::isfinite(row.value)) << row.step;
     }
     EXPECT_THAT(scales, ElementsAre(0x1p28, 0x1p27, 0x1p26, 0x1p25, 0x1p24, 0x1p23, 0x1p22, 0x1p22));
     EXPECT_THAT(skipped, ElementsAre(1, 2, 3, 4, 5, 6, 6, 6));
+    EXPECT_THAT(with_norm, ElementsAre(6, 7));  // the gradients of a skipped step have none
     int marks = 0;
     for (std::size_t i = 0; i < trace->marks.size(); ++i)
         marks += trace->strings[trace->marks.name[i]].starts_with("OVERFLOW! Rank ") ? 1 : 0;

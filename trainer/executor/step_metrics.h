@@ -1,6 +1,7 @@
 // The metrics of a training step beside its loss, and their rows in a trace (SHARD_METRICS).
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <optional>
 #include <string_view>
@@ -59,7 +60,8 @@ struct StepMetrics {
           norm(gradient_norm) {}
     void add_to(traces::store::EventSink& sink, const MetricPlace& place) const {
         add_metric(sink, place, "learning_rate", rate);
-        if (norm) add_metric(sink, place, "gradient_norm", *norm);
+        // That of a step which a loss scale skips is infinite or not a number.
+        if (norm && std::isfinite(*norm)) add_metric(sink, place, "gradient_norm", *norm);
         if (per_second > 0) add_metric(sink, place, items.rate_name, per_second);
         add_metric(sink, place, "allocated_bytes", static_cast<double>(memory.allocated));
         add_metric(sink, place, "peak_bytes", static_cast<double>(memory.peak));
