@@ -183,6 +183,9 @@ TEST(Pickle, ObjectsOfListedClassesAreReadAsLists) {
     EXPECT_EQ(persistent.tree.root()[std::size_t{0}].text(), "persistent");
     EXPECT_EQ(persistent.tree.root()[1].integer(), 9);
 
+    const std::string many = "K\x09" + std::string(1 << 20, 'Q') + ".";
+    EXPECT_LT(read(many).tree.memory(), 40 * many.size());
+
     EXPECT_THAT(refusal("cos\nsystem\n(S'true'\ntR."),
                 HasSubstr("import os.system, and a file of this format names"));
     EXPECT_THAT(refusal("\x8c\x02os\x8c\x06system\x93."),

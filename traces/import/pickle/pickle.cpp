@@ -259,7 +259,8 @@ class Machine {
                 return true;
             }
             case 'Q':
-                push(list_of({tree_.add_text("persistent"), pop()}));
+                if (persistent_ == ValueRef::none) persistent_ = tree_.add_text("persistent");
+                push(list_of({persistent_, pop()}));
                 return true;
             default:
                 return false;
@@ -456,7 +457,8 @@ class Machine {
     PickleOptions options_;
     ValueTree tree_;
     std::vector<ValueRef> stack_, memo_;
-    std::vector<std::size_t> marks_;  // indexes in the stack
+    ValueRef persistent_ = ValueRef::none;  // the text that all persistent identifiers share
+    std::vector<std::size_t> marks_;        // indexes in the stack
     std::uint64_t opcode_at_ = 0;
     bool refused_ = false;  // then nothing is kept, even with `partial`
 };
