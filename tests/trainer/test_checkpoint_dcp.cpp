@@ -1,7 +1,10 @@
 // Checkpoints of torch.distributed.checkpoint: those that we write, those that PyTorch wrote, and damaged
 // ones.
 #include <cstdint>
+#include <cstring>
+#include <filesystem>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -12,6 +15,8 @@
 #include "trainer/checkpoint/dcp_write.h"
 #include "trainer/checkpoint/error.h"
 #include "trainer/checkpoint/foreign.h"
+#include "trainer/checkpoint/pickle_text.h"
+#include "trainer/checkpoint/torch_file.h"
 
 namespace shardscope::trainer::checkpoint {
 namespace TEST_FILE {
@@ -150,6 +155,90 @@ TEST(Dcp, TheNamesOfStateDictsMeanParametersAndTheirState) {
     EXPECT_EQ(meaning("w", ""), "w ");
     EXPECT_EQ(meaning("scheduler.last", "model."), "-");
     EXPECT_EQ(meaning("state.w", ""), "-");
+}
+
+// --- checkpoints that are made by hand -------------------------------------------------------------------
+
+struct HandMade {
+    std::string name;
+    TorchTensor tensor;
+    std::vector<float> numbers;
+};
+
+std::string object(const std::string& type, const pickle::Entries& members) {
+    return pickle::object(pickle::global("torch.distributed.checkpoint." + type.substr(0, type.find(' ')),
+                                         type.substr(type.find(' ') + 1)),
+                          pickle::dictionary(members));
+}
+
+std::string torch_size(const std::vector<std::int64_t>& sizes) {
+    return pickle::call(pickle::global("torch", "Size"), {pickle::integers(sizes)});
+}
+
+// Every tensor is one box.
+void make_dcp(const std::filesystem::path& folder, const std::vector<HandMade>& tensors) {
+    using pickle::text;
+    const std::string properties =
+        pickle::object(pickle::global("torch.distributed.checkpoint.metadata", "TensorProperties"),
+                       pickle::tuple({pickle::global("torch", "float32")}));
+    std::string file;
+    pickle::Entries entries, places;
+    for (const HandMade& made : tensors) {
+        const std::string sizes = torch_size(made.tensor.sizes),
+                          begin = torch_size(std::vector<std::int64_t>(made.tensor.sizes.size(), 0));
+        std::string numbers(4 * made.numbers.size(), '\0');
+        std::memcpy(numbers.data(), made.numbers.data(), numbers.size());
+        const std::string bytes = torch_tensor(made.tensor, numbers);
+        const std::string box =
+            object("metadata ChunkStorageMetadata", {{text("offsets"), begin}, {text("sizes"), sizes}});
+        entries.emplace_back(text(made.name), object("metadata TensorStorageMetadata",
+                                                     {{text("properties"), properties},
+                                                      {text("size"), sizes},
+                                                      {text("chunks"), pickle::list({box})}}));
+        places.emplace_back(
+            object("metadata MetadataIndex", {{text("fqn"), text(made.name)}, {text("offset"), begin}}),
+            object("filesystem _StorageInfo", {{text("relative_path"), text("data")},
+                                               {text("offset"), pickle::integer(std::ssize(file))},
+                                               {text("length"), pickle::integer(std::ssize(bytes))}}));
+        file += bytes;
+    }
+    put(folder / "data", file);
+    put(folder / ".metadata",
+        pickle::whole(object("metadata Metadata", {{text("state_dict_metadata"), pickle::dictionary(entries)},
+                                                   {text("storage_data"), pickle::dictionary(places)}})));
+}
+
+// A weight of 3 x 4 whose columns are neighbours in the file, as after w.t().
+TEST(Dcp, ReadsTransposedTensorsAndAStepOfOneElement) {
+    std::vector<HandMade> tensors = {{"optim.state.w.step", {.sizes = {1}, .strides = {1}}, {5}}};
+    for (const std::string& state : adam_states()) {
+        HandMade made{
+            state.empty() ? "model.w" : "optim.state.w." + state, {.sizes = {3, 4}, .strides = {1, 3}}, {}};
+        for (int column = 0; column < 4; ++column)
+            for (int row = 0; row < 3; ++row) made.numbers.push_back(value_of(0, state, row * 4 + column));
+        tensors.push_back(std::move(made));
+    }
+    const TemporaryFolder folder;
+    make_dcp(folder.string(), tensors);
+    for (const int ranks : {1, 2, 5})
+        EXPECT_EQ(loaded(folder.string(), flat_layout({{"w", 3, 4}}, ranks, ranks), LoadUse::training), "");
+    EXPECT_EQ(StoredCheckpoint(folder.string()).manifest().step, 5);
+}
+
+TEST(Dcp, OfImpossibleSizesIsRefused) {
+    const TemporaryFolder folder;
+    const auto refused = [&](const HandMade& made) {
+        make_dcp(folder.string(), {made});
+        return refusal_of(folder.string(), flat_layout({{"w", 1, 1}}, 1, 1), LoadUse::weights);
+    };
+    EXPECT_THAT(refused({"optim.state.w.step", {.sizes = {2}, .strides = {1}}, {5, 5}}),
+                HasSubstr("optim.state.w.step is [2], not a number of steps"));
+    const std::vector<std::int64_t> ones(17, 1);
+    EXPECT_THAT(refused({"model.w", {.sizes = ones, .strides = ones}, {1}}),
+                HasSubstr("model.w has no size that is possible"));
+    // No element: no offset of one is computed.
+    EXPECT_THAT(refused({"model.w", {.sizes = {0, 1LL << 47, 1LL << 47}, .strides = {1, 1LL << 47, 1}}, {}}),
+                HasSubstr(".metadata: w is [0, "));
 }
 
 // A copy of dcp_fp32 that a test damages.
