@@ -222,6 +222,12 @@ TEST(Dcp, ReadsTransposedTensorsAndAStepOfOneElement) {
     make_dcp(folder.string(), tensors);
     for (const int ranks : {1, 2, 5})
         EXPECT_EQ(loaded(folder.string(), flat_layout({{"w", 3, 4}}, ranks, ranks), LoadUse::training), "");
+    LayoutMaker columns({{"w", 3, 4}}, 2, 2);  // two of each row
+    for (const int place : {0, 1}) {
+        for (const std::string& state : adam_states())
+            for (int row = 0; row < 3; ++row) columns.add(place, 0, state, row * 4 + place * 2, 2);
+    }
+    EXPECT_EQ(loaded(folder.string(), columns.take(), LoadUse::training), "");
     EXPECT_EQ(StoredCheckpoint(folder.string()).manifest().step, 5);
 }
 

@@ -246,22 +246,42 @@ void CheckpointLoader::check(const ManifestPiece& piece, const ManifestParameter
 }
 
 void CheckpointLoader::fill(int rank, const RankMemory& memory) const {
-    const auto place = static_cast<std::size_t>(layout_.place_of(rank));
-    for (const sharding::StatePiece& piece : layout_.places[place]) {
-        if (piece.elements > 0 && wanted(piece.state)) read(piece, memory);
+    const std::span<const sharding::StatePiece> held =
+        layout_.places[static_cast<std::size_t>(layout_.place_of(rank))];
+    for (auto first = held.begin(); first != held.end();) {
+        const auto end = std::find_if(first, held.end(), [&](const sharding::StatePiece& piece) {
+            return piece.parameter != first->parameter || piece.state != first->state;
+        });
+        if (wanted(first->state)) read({first, end}, memory);
+        first = end;
     }
 }
 
-void CheckpointLoader::read(const sharding::StatePiece& piece, const RankMemory& memory) const {
+// The pieces of one parameter or state, so that what lies apart in a file is read once for all of them.
+void CheckpointLoader::read(std::span<const sharding::StatePiece> pieces, const RankMemory& memory) const {
+    std::vector<plan::HostView> views;
+    std::map<std::size_t, std::vector<StridedRun>> apart;  // by file
+    for (const sharding::StatePiece& piece : pieces) {
+        if (piece.elements > 0) read(piece, views.emplace_back(memory(piece.where)).bytes(), apart);
+    }
+    for (const auto& [file, runs] : apart) {
+        try {
+            read_strided(*stored_.file(file), runs);
+        } catch (const std::system_error& error) {
+            fail_to_read(stored_.file_path(file), error);
+        }
+    }
+    for (plan::HostView& view : views) view.commit();
+}
+
+void CheckpointLoader::read(const sharding::StatePiece& piece, std::span<std::byte> to,
+                            std::map<std::size_t, std::vector<StridedRun>>& apart) const {
     const ManifestParameter& parameter = *parameters_[static_cast<std::size_t>(piece.parameter)];
-    plan::HostView view = memory(piece.where);
-    const std::span<std::byte> to = view.bytes();
     if (std::ssize(to) != 4 * piece.elements) {
         throw std::logic_error(
             fmt::format("there is no memory for {}", name_of(piece.state, parameter.path)));
     }
     const std::int64_t end = piece.first + piece.elements;
-    std::map<std::size_t, std::vector<StridedRun>> apart;  // by file
     for (const ManifestPiece& stored : pieces_within(parameter, piece.state, piece.first, piece.elements)) {
         const std::int64_t first = std::max(piece.first, stored.first);
         const std::int64_t last = std::min(end, stored.first + stored.elements);
@@ -278,14 +298,6 @@ void CheckpointLoader::read(const sharding::StatePiece& piece, const RankMemory&
             fail_to_read(stored_.file_path(stored.file), error);
         }
     }
-    for (const auto& [file, runs] : apart) {
-        try {
-            read_strided(*stored_.file(file), runs);
-        } catch (const std::system_error& error) {
-            fail_to_read(stored_.file_path(file), error);
-        }
-    }
-    view.commit();
 }
 
 }  // namespace shardscope::trainer::checkpoint

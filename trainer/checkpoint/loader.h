@@ -4,9 +4,11 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,6 +17,7 @@
 #include "trainer/checkpoint/manifest.h"
 #include "trainer/checkpoint/open_files.h"
 #include "trainer/checkpoint/run_layout.h"
+#include "trainer/checkpoint/strided_read.h"
 #include "trainer/job/job.h"
 
 namespace shardscope::trainer::checkpoint {
@@ -81,7 +84,9 @@ class CheckpointLoader {
     std::set<const ManifestPiece*> pieces_of(int rank) const;
     void check_values(std::optional<int> only_rank) const;
     void check(const ManifestPiece& piece, const ManifestParameter& parameter) const;
-    void read(const sharding::StatePiece& piece, const RankMemory& memory) const;
+    void read(std::span<const sharding::StatePiece> pieces, const RankMemory& memory) const;
+    void read(const sharding::StatePiece& piece, std::span<std::byte> to,
+              std::map<std::size_t, std::vector<StridedRun>>& apart) const;
     bool wanted(const std::string& state) const { return use_ == LoadUse::training || state.empty(); }
     [[noreturn]] void refuse(const std::string& what) const;
 
