@@ -66,8 +66,7 @@ class Training {
     struct Rank {
         std::optional<data::OwnTokens> tokens;
         std::unique_ptr<data::DataLoader> loader;  // of `tokens`
-        bool validating = false;
-        std::int64_t validation_batch = 0;
+        data::DataLoader* validation = nullptr;    // while it validates
         std::vector<double> validation_losses, accuracies;
     };
 
@@ -106,6 +105,7 @@ class Training {
         const plan::Mesh& mesh = program_.mesh();
         return {whole, {mesh.context, mesh.context_index(rank), job_.is_causal()}};
     }
+    data::LoaderOptions loading(int rank, std::int64_t batches) const;
     bool validates() const { return program_.evaluation() && options_.validation; }
     std::int64_t validation_batches() const;
 
@@ -232,19 +232,24 @@ RunResult Training::run() {
     return std::move(result_);
 }
 
-void Training::host(int rank, RankRunner& runner) {
-    const std::int64_t first = options_.first_step, steps = job_.run.steps;
-    runner.run(program_.of(rank).setup(), first);
-    runner.drain();
-    if (options_.hooks.after_setup) options_.hooks.after_setup(rank, runner);
+data::LoaderOptions Training::loading(int rank, std::int64_t batches) const {
     data::LoaderOptions loading;
     loading.ranks = job_.data_ranks();
     loading.rank = program_.mesh().data_rank(rank);
     loading.batch = job_.data.batch;
     loading.workers = job_.data.workers;
-    loading.end_micro_step = (steps - first) * job_.train.accumulation;
+    loading.end_micro_step = batches;
+    return loading;
+}
+
+void Training::host(int rank, RankRunner& runner) {
+    const std::int64_t first = options_.first_step, steps = job_.run.steps;
+    runner.run(program_.of(rank).setup(), first);
+    runner.drain();
+    if (options_.hooks.after_setup) options_.hooks.after_setup(rank, runner);
     own(rank).tokens.emplace(own_tokens(train_, rank));
-    own(rank).loader = std::make_unique<data::DataLoader>(*own(rank).tokens, loading);
+    own(rank).loader = std::make_unique<data::DataLoader>(
+        *own(rank).tokens, loading(rank, (steps - first) * job_.train.accumulation));
 
     const Clock::time_point begin = Clock::now();
     const bool is_first = rank == ranks_.here().front();
@@ -308,14 +313,15 @@ void Training::read_last_loss(int rank, std::int64_t steps_done, RankRunner& run
 void Training::validate(int rank, std::int64_t steps_done, RankRunner& runner) {
     Rank& state = own(rank);
     runner.trace().push_range("validation");
-    state.validating = true;
+    const data::OwnTokens tokens = own_tokens(*options_.validation, rank);
+    data::DataLoader loader(tokens, loading(rank, validation_batches_));
+    state.validation = &loader;
     state.validation_losses.clear();
     state.accuracies.clear();
-    for (state.validation_batch = 0; state.validation_batch < validation_batches_; ++state.validation_batch) {
+    for (std::int64_t i = 0; i < validation_batches_; ++i)
         runner.run(*program_.of(rank).evaluation(), steps_done - 1);
-    }
     runner.drain();
-    state.validating = false;
+    state.validation = nullptr;
     runner.trace().pop_range();
     // First, so that it is known when the last loss arrives.
     if (!state.accuracies.empty()) tell(kAccuracy, rank, steps_done - 1, state.accuracies, -1, {});
@@ -331,13 +337,8 @@ void Training::save(int rank, std::int64_t steps_done, RankRunner& runner) {
 HostCalls Training::calls_of(int rank) {
     Rank& state = ranks_state_[options_.processes ? 0 : static_cast<std::size_t>(rank)];
     HostCalls calls;
-    calls.next_batch = [this, rank, &state](void* input, void* target) {
-        if (!state.validating) return state.loader->next(input, target);
-        const int batch = job_.data.batch;
-        own_tokens(*options_.validation, rank)
-            .fill(data::first_sample_of(state.validation_batch, job_.data_ranks(),
-                                        program_.mesh().data_rank(rank), batch),
-                  batch, input, target);
+    calls.next_batch = [&state](void* input, void* target) {
+        (state.validation ? *state.validation : *state.loader).next(input, target);
     };
     calls.read_loss = [this, rank](std::int64_t step, std::span<const double> losses, std::int32_t module,
                                    std::optional<double> norm) {
