@@ -287,7 +287,9 @@ TEST_F(SaveFolder, IsRefusedBeforeTheFirstStepIfItIsNotWritable) {
 TEST(FindCheckpoint, SaysWhatIsMissing) {
     const TemporaryFolder folder;
     const auto found = [&](const std::string& path) { return complaint([&] { find_checkpoint(path); }); };
-    EXPECT_THAT(found(folder / "nowhere"), AllOf(HasSubstr("nowhere"), HasSubstr("no such folder")));
+    EXPECT_THAT(found(folder / "nowhere"), AllOf(HasSubstr("nowhere"), HasSubstr("no such file or folder")));
+    put(folder / "weights.bin", "no weights");
+    EXPECT_THAT(found(folder / "weights.bin"), HasSubstr("this file is no checkpoint; name a folder"));
     EXPECT_THAT(found(folder.string()), HasSubstr("contains no complete checkpoint"));
     std::filesystem::create_directory(folder / "step-3");  // without a manifest
     EXPECT_THAT(found(folder.string()), HasSubstr("contains no complete checkpoint"));
