@@ -138,6 +138,7 @@ TEST_F(CifarRuns, AreTheSameOnOneAndFourRanksWithSyncedBatchNorms) {
         four.run.steps = one.run.steps;
         four.train.validate_every = one.train.validate_every;
         four.optimizer.lr = one.optimizer.lr;
+        four.data.workers = 2;  // which prepare validation images, too
         if (four.parallel.mode == job::ParallelMode::fsdp)
             four = testing::with_wrap(four, "module:BasicBlock");
         const RunResult result = testing::run(four);
