@@ -108,6 +108,8 @@ TEST(CompareRows, ADifferenceInsideTheSpreadIsNotJudged) {
     const CompareRow& step = row(rows, "Average step time");
     EXPECT_EQ(step.cells[1].change, "+2.0 % ~");
     EXPECT_EQ(step.cells[1].tone, Tone::neutral);
+    EXPECT_EQ(row(rows, "Spread").cells[1].value, "10.00 \u00b5s");
+    EXPECT_EQ(row(rows, "Spread").cells[1].change, "") << "a share of a spread says nothing";
 }
 
 TEST(CompareRows, ADifferenceOutsideTheSpreadIs) {

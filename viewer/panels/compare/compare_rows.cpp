@@ -120,7 +120,7 @@ class RowBuilder {
 
     using Get = std::function<double(const RunColumn&)>;
     using Print = std::function<std::string(double)>;
-    enum class Judge { smaller_is_better, none };
+    enum class Judge { smaller_is_better, none, no_change };  // no_change: not even told
 
     // Bars of the rows that follow are fractions of this; 0: of the largest in the row.
     void scale(double full) { full_ = full; }
@@ -144,7 +144,8 @@ class RowBuilder {
             }
             const double value = get(run);
             CompareCell cell{print(value), "", Tone::neutral, full > 0 ? value / full : 0.0};
-            if (&run != &runs_.front() && known(runs_.front())) judge_change(cell, run, get, judge, spread);
+            if (judge != Judge::no_change && &run != &runs_.front() && known(runs_.front()))
+                judge_change(cell, run, get, judge, spread);
             row.cells.push_back(std::move(cell));
         }
         rows_.push_back(std::move(row));
@@ -317,7 +318,7 @@ std::vector<CompareRow> compare_rows(const Comparison& comparison, const std::ve
         rows.figure(
             "Average step time", [](const RunColumn& r) { return r.average_step_us; }, print_us, kJudge,
             step_spread);
-        rows.figure("Spread", step_spread, print_us, kNoJudge);
+        rows.figure("Spread", step_spread, print_us, RowBuilder::Judge::no_change);
     }
     for (std::size_t c = 0; c < traces::analysis::kTimeCategories; ++c) {
         const auto get = [c](const RunColumn& r) { return r.categories_us[c]; };
