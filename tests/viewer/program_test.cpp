@@ -557,10 +557,11 @@ TEST(Theme, HasOneColourForAKindAndNoOtherForTheSame) {
                                         theme::transfer_color()};
     for (int k = 0; k < traces::store::kDeviceKinds; ++k)
         different.insert(theme::kind_color(static_cast<DeviceKind>(k)));
-    for (const RangeKind kind : {RangeKind::module, RangeKind::backward, RangeKind::step,
-                                 RangeKind::data_loader, RangeKind::communication, RangeKind::operation})
+    for (const RangeKind kind :
+         {RangeKind::annotation, RangeKind::module, RangeKind::backward, RangeKind::step,
+          RangeKind::data_loader, RangeKind::communication, RangeKind::operation})
         different.insert(theme::range_color(kind));
-    EXPECT_EQ(different.size(), 5U + traces::store::kDeviceKinds + 6U);
+    EXPECT_EQ(different.size(), 5U + traces::store::kDeviceKinds + 7U);
     EXPECT_EQ(timeline::paint_color(timeline::kTransferPaint), theme::transfer_color());
     EXPECT_EQ(timeline::paint_color(timeline::kArrivalPaint), theme::waiting_color());
     EXPECT_EQ(panels::path_kind_color(traces::analysis::PathKind::waiting), theme::waiting_color());

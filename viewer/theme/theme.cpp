@@ -76,7 +76,7 @@ Color kind_color(traces::store::DeviceKind kind) {
 Color range_color(traces::store::RangeKind kind) {
     // Annotation, module, backward, step, data loader, communication, function, operation.
     static constexpr std::array<Color, traces::store::kRangeKinds> kColors = {
-        kSteel, kViolet, kPink, kGrey, kOlive, kSand, rgb(0x556375), kSteel};
+        kSteel, kViolet, kPink, kGrey, kOlive, kSand, rgb(0x556375), rgb(0x948872)};
     return kColors[index(kind)];
 }
 
