@@ -1,10 +1,16 @@
 // The Training panel, drawn without a screen: what it says without metrics, its cost, what a session keeps of
 // it, and where a click leads.
+#include <string>
+#include <string_view>
+#include <vector>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "tests/traces/run_builder.h"
 #include "tests/viewer/panel_fixture.h"
+#include "viewer/panels/training/training_chart.h"
+#include "viewer/panels/training/training_rows.h"
 
 namespace shardscope::viewer::panels {
 namespace TEST_FILE {
@@ -52,6 +58,36 @@ TEST_F(TrainingPanelTest, StaysCheapWithAHundredThousandSteps) {
     EXPECT_LT(ImGui::GetDrawData()->TotalVtxCount, 4 * 12'000);
     EXPECT_LT(commands(), 100);
     for (const float size : {1.0F, 60.0F, 300.0F, 1000.0F}) draw(*panel_, size, size);
+}
+
+// A card of one curve.
+class CardPanel final : public model::Panel {
+  public:
+    explicit CardPanel(const MetricChart& chart) : chart_(chart) {}
+    std::string_view name() const override { return "card"; }
+    void draw(model::Session&, const model::Frame&) override {
+        card_.draw({.chart = &chart_, .version = 1, .heads = heads_, .x = {0, 9}}, {900, 300});
+    }
+
+  private:
+    const MetricChart& chart_;
+    std::vector<RunHead> heads_ = std::vector<RunHead>(1);
+    TrainingCard card_;
+};
+
+// A frame that visited the points of a curve would see that they have changed.
+TEST_F(TrainingPanelTest, AFrameVisitsNoPointsButTheBest) {
+    traces::analysis::MetricsReport report;
+    report.curves.push_back({.name = "loss", .rank = -1, .points = {}});
+    for (int step = 0; step < 10; ++step)
+        report.curves[0].points.push_back({.step = step, .value = step == 6 ? 0.5 : 2.0});
+    const auto charts = metric_charts(std::vector<RunMetrics>{{&report, 0, {}}}, Over::steps);
+    CardPanel panel(charts[0]);
+    EXPECT_THAT(draw(panel), HasSubstr("2 at last, lowest 0.5 at step 6"));
+    for (traces::analysis::MetricPoint& point : report.curves[0].points) {
+        if (point.step != 6) point = {.step = -7, .value = -1};
+    }
+    EXPECT_THAT(draw(panel), HasSubstr("2 at last, lowest 0.5 at step 6"));
 }
 
 TEST_F(TrainingPanelTest, ShowsTheChosenRanksOwnMetric) {
