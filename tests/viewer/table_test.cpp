@@ -249,6 +249,26 @@ TEST_F(TableTest, TheWidestTextTakesTheRoomThatIsLeft) {
     EXPECT_TRUE(draw::items::find("t.header.operation"));
 }
 
+TEST_F(TableTest, TheWidestTextGivesWayToNumbers) {
+    auto table = std::make_shared<CellTable>(std::vector<TableColumn>{
+        {"name", "Name", "", TableColumn::Kind::text, 26, 20, 0, {}, 0, 10},
+        {"count", "Count", "", TableColumn::Kind::number, 6, 15, 0, {}},
+        {"us", "Total", "\u00b5s", TableColumn::Kind::number, 6, 10, 0, {}},
+    });
+    table->add({text_cell("gemm"), count_cell(4), count_cell(5)});
+    TablePanel panel(table);
+    draw(panel, 1200);
+    const float font = ImGui::GetFontSize();
+    draw(panel, 28 * font);
+    const auto last = draw::items::find("t.header.us");
+    ASSERT_TRUE(last);
+    EXPECT_LE(last->max.x, 28 * font);
+    EXPECT_GT(last->max.x - last->min.x, 5 * font);
+    draw(panel, 12 * font);
+    EXPECT_FALSE(draw::items::find("t.header.us"));
+    EXPECT_TRUE(draw::items::find("t.header.name"));
+}
+
 TEST_F(TableTest, ANarrowPaneKeepsANumberBesideTheName) {
     auto table = std::make_shared<CellTable>(std::vector<TableColumn>{
         {"name", "Kernel", "", TableColumn::Kind::text, 0, 20, 0, {}, 0, 22},

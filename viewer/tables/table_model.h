@@ -26,7 +26,7 @@ struct TableColumn {
     theme::Color bar = 0;   // not 0: a bar of this colour behind the number, scaled by the column's largest
     std::string help = {};  // tooltip of the header: the definition
     double full = 0;        // the value of a whole bar; 0: the column's largest
-    float least = 0;        // minimum width, in font sizes, of a text column with 0; 0: a few
+    float least = 0;        // minimum width, in font sizes, of a text with width 0 or the widest; 0: a few
 };
 
 inline constexpr double kNoNumber = std::numeric_limits<double>::quiet_NaN();

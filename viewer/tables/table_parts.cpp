@@ -27,13 +27,15 @@ std::vector<std::size_t> columns_that_fit(const TableModel& model, const std::se
                      [&](auto a, auto b) { return columns[a].priority > columns[b].priority; });
     const float font = ImGui::GetFontSize(), padding = 2 * ImGui::GetStyle().CellPadding.x + 1;
     std::vector<std::size_t> fit;
-    float used = room.used;
+    float used = room.used, given = 0;  // `given`: what the widest text leaves to the others
     for (const std::size_t c : by_priority) {
         if (c < room.first || (c != 0 && hidden.contains(columns[c].id))) continue;
         float least = (columns[c].least > 0 ? columns[c].least : c == 0 ? 10.0F : 8.0F) * font;
         if (c == 0) least = std::min(least, 0.5F * room.width);  // in a narrow pane a number is needed, too
         used += (columns[c].width > 0 ? columns[c].width * font : least) + padding;
-        if (used > room.width && !fit.empty() && !room.all) break;
+        if (columns[c].kind == TableColumn::Kind::text && columns[c].least > 0)
+            given = std::max(given, columns[c].width * font - least);
+        if (used - given > room.width && !fit.empty() && !room.all) break;
         if (fit.size() + room.first == kMostColumns) break;
         fit.push_back(c);
     }

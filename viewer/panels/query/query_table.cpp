@@ -119,6 +119,7 @@ QueryTable::QueryTable(std::shared_ptr<const traces::store::QueryResult> result)
         column.kind = number[c] ? tables::TableColumn::Kind::number : tables::TableColumn::Kind::text;
         if (number[c]) column.unit = unit_of_name(column.title);
         column.width = width_of(*result_, c, number[c]);
+        if (!number[c]) column.least = 10;             // the numbers beside a long name are needed, too
         column.priority = 1000 - static_cast<int>(c);  // the columns keep the query's order
         columns_.push_back(std::move(column));
         decimals_.push_back(decimals_of(*result_, c));
