@@ -241,10 +241,10 @@ struct DdpSection {
 };
 
 struct TrainSection {
-    int accumulation = 1;             // micro-batches per step
-    bool accumulation_sync = true;    // reduce gradients after each; false: only after the last (no_sync)
-    double clip_norm = 0;             // 0: gradients are not clipped
-    bool gradient_norm = false;       // the norm is computed for its metric alone; clipping computes it anyway
+    int accumulation = 1;           // micro-batches per step
+    bool accumulation_sync = true;  // reduce gradients after each; false: only after the last (no_sync)
+    double clip_norm = 0;           // 0: gradients are not clipped
+    bool gradient_norm = false;     // the norm is computed for its metric alone; clipping computes it anyway
     bool reports_norm() const { return clip_norm > 0 || gradient_norm; }
     std::int64_t validate_every = 0;  // steps; 0: only at the end, if there is something to validate on
     ModuleSelection freeze;           // modules whose parameters are not trained
