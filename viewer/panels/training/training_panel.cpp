@@ -250,8 +250,9 @@ class TrainingPanel final : public model::Panel {
         std::optional<double> cursor;
         std::optional<TrainingCard::Picked> picked;
         for (int i = 0; i < count; ++i) {
-            ImGui::SetCursorPos({start.x + static_cast<float>(i % columns) * (width + gap),
-                                 start.y + static_cast<float>(i / columns) * (height + gap)});
+            const int column = i % columns, row = i / columns;
+            ImGui::SetCursorPos({start.x + static_cast<float>(column) * (width + gap),
+                                 start.y + static_cast<float>(row) * (height + gap)});
             if (!ImGui::IsRectVisible({width, height})) {
                 ImGui::Dummy({width, height});
                 continue;
