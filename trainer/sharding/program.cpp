@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "trainer/model/layers.h"
+#include "trainer/model/models.h"
 #include "trainer/plan/messages.h"
 #include "trainer/sharding/ddp.h"
 #include "trainer/sharding/fsdp.h"
