@@ -86,8 +86,8 @@ std::vector<Taps> taps_of(const CutAxis& axis, int side, bool mirrored) {
         if (place < 0 || place >= axis.resized) continue;
         Taps& taps = all[static_cast<std::size_t>(mirrored ? side - 1 - i : i)];
         const double center = (place + 0.5) * scale;
-        const int begin = std::max(static_cast<int>(center - support + 0.5), 0);
-        const int end = std::min(static_cast<int>(center + support + 0.5), axis.count);
+        const int begin = std::max(static_cast<int>(std::floor(center - support + 0.5)), 0);
+        const int end = std::min(static_cast<int>(std::floor(center + support + 0.5)), axis.count);
         double sum = 0;
         std::vector<double> weights;
         for (int x = begin; x < end; ++x) {
