@@ -20,7 +20,7 @@ namespace shardscope::traces::report {
 // 0xRRGGBB by Paint; the same as in the viewer.
 inline constexpr std::array<std::uint32_t, lanes::kKindPaints> kTimelineColors = {
     0x5BA8E6, 0x35B48B, 0xEBD75E, 0xE8873A,                                          // device events
-    0x6F7F93, 0x9A86D3, 0xD58BB5, 0x4A5361, 0x97872B, 0xF2B872, 0x556375, 0x6F7F93,  // host ranges
+    0x6F7F93, 0x9A86D3, 0xD58BB5, 0x4A5361, 0x97872B, 0xF2B872, 0x556375, 0x948872,  // host ranges
     0x4F8C96, 0xC04FA8, 0x8A94A3, 0xC04FA8, 0xB4E3A0};
 
 struct TimelineOptions {
