@@ -344,6 +344,7 @@ void ScheduleChart::draw_figures(const Input& input, float top, float height) {
         const auto idle = row.row->idle_ns();
         const auto whole = static_cast<double>(std::max<std::int64_t>(row.step->makespan.length(), 1));
         std::vector<draw::Segment> parts;
+        parts.reserve(traces::analysis::kIdleCauses);
         for (int cause = 0; cause < traces::analysis::kIdleCauses; ++cause)
             parts.push_back({100 * static_cast<double>(idle[static_cast<std::size_t>(cause)]) / whole,
                              theme::idle_color(static_cast<IdleCause>(cause)),
