@@ -58,7 +58,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         const ForeignCheckpoint read = read_foreign(path);
         for (const ManifestParameter& parameter : read.manifest.parameters) {
             for (const ManifestPiece& piece : parameter.pieces) {
-                const std::int64_t end = piece.offset + piece.extent();
+                const std::int64_t extent = ((piece.elements - 1) * piece.stride + 1) * size_of(piece.type);
+                const std::int64_t end = piece.offset + extent;
                 if (piece.offset < 0 || end > read.manifest.files[piece.file].bytes) std::abort();
                 if (piece.first < 0 || piece.first + piece.elements > parameter.elements()) std::abort();
             }
