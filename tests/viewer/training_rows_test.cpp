@@ -158,6 +158,12 @@ TEST(TrainingCharts, AxesHoldWhatIsInSight) {
     EXPECT_GT(range.y_low, 0);
     EXPECT_GE(range.y_high, 100);
     EXPECT_FALSE(y_range(charts[0], look_of("loss"), {3, 4}, false, range));
+    // A smoothed curve comes from values out of sight, and is in sight.
+    std::vector<MetricChart> smoothed = charts;
+    smooth_charts(smoothed, {.how = Smooth::exponential, .weight = 0.99});
+    ASSERT_TRUE(y_range(smoothed[0], look_of("loss"), {1, 3}, false, range));
+    EXPECT_GT(range.y_high, *std::max_element(smoothed[0].curves[0].smooth.begin() + 1,
+                                              smoothed[0].curves[0].smooth.begin() + 3));
     // The line is cut at the edge of the range, where it crosses it.
     const auto folded =
         fold_curve_of(charts[0].curves[0], charts[0].curves[0].y, {0.5, 2, 0, 100}, false, 10);

@@ -89,7 +89,7 @@ struct Shared {
             if (row.forecast->item_name != first->item_name) items = "items";
             one_rate = one_rate && row.forecast->learning_rate == first->learning_rate;
         }
-        if (first && items.empty()) items = first->item_name;
+        if (items.empty()) items = first ? first->item_name : "items";
     }
     std::string items;     // "tokens"
     bool one_rate = true;  // the learning rate

@@ -164,10 +164,9 @@ void prepare(const Preparation& preparation, const Picture& picture, const Cut& 
     }
     for (const Taps& taps : down) {
         std::fill_n(image, width, 0.0F);
-        const float* row = rows.data() + static_cast<std::size_t>(taps.first - begin) * width;
-        for (const float weight : taps.weights) {
-            for (std::size_t i = 0; i < width; ++i) image[i] += weight * row[i];
-            row += width;
+        for (std::size_t t = 0; t < taps.weights.size(); ++t) {
+            const float* row = &rows[(static_cast<std::size_t>(taps.first - begin) + t) * width];
+            for (std::size_t i = 0; i < width; ++i) image[i] += taps.weights[t] * row[i];
         }
         for (std::size_t x = 0; x < side; ++x, image += kColors) {
             for (std::size_t c = 0; c < kColors; ++c)

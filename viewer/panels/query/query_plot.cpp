@@ -113,6 +113,12 @@ void QueryPlot::refresh(const std::shared_ptr<const QueryTable>& table,
     points_ = plot_points(*table, order, x_, y_);
     range_ = plot_range(points_);
     bar_ = bar_distance(points_);
+    const auto whole = [&](double PlotPoint::*value) {
+        return std::all_of(points_.begin(), points_.end(),
+                           [&](const PlotPoint& p) { return p.*value == std::round(p.*value); });
+    };
+    x_whole_ = whole(&PlotPoint::x);
+    y_whole_ = whole(&PlotPoint::y);
     folded_ = fold_plot(points_, range_, columns);
 }
 
@@ -137,16 +143,12 @@ void QueryPlot::draw(const std::shared_ptr<const QueryTable>& table, const std::
     axes.x_low = range.x_low * fx;
     axes.x_high = range.x_high * fx;
     if (x_ < 0) axes.x_zero = -1;  // rows are counted from 1
-    axes.x_whole = std::all_of(points_.begin(), points_.end(),
-                               [](const PlotPoint& p) { return p.x == std::round(p.x); });
+    axes.x_whole = x_whole_;
     axes.y_low = range_.y_low * fy;
     axes.y_high = std::max(range_.y_high, range_.y_low < 0 ? 0 : 1e-12) * fy;
     axes.x_unit = axis_unit_of(unit_of(*table, x_));
     axes.y_unit = axis_unit_of(unit_of(*table, y_));
-    if (axes.y_unit == draw::AxisUnit::count &&
-        !std::all_of(points_.begin(), points_.end(),
-                     [](const PlotPoint& p) { return p.y == std::round(p.y); }))
-        axes.y_unit = draw::AxisUnit::number;
+    if (axes.y_unit == draw::AxisUnit::count && !y_whole_) axes.y_unit = draw::AxisUnit::number;
     draw::Chart chart = begin_chart("query.plot", {size.x, std::max(ImGui::GetFontSize() * 5, left)}, axes);
     draw::items::mark("query.plot", fmt::format("{} points", points_.size()));
     // From here on x and y are in the columns' own units.

@@ -41,7 +41,8 @@ class QueryPlot {
     std::vector<PlotPoint> points_;
     std::vector<PlotColumn> folded_;
     PlotRange range_;
-    double bar_ = 1;  // bar_distance() of the points
+    double bar_ = 1;                          // bar_distance() of the points
+    bool x_whole_ = false, y_whole_ = false;  // all of the points are whole numbers there
     PlotRange shown_range() const;
 };
 

@@ -279,12 +279,16 @@ XRange whole_range(std::span<const MetricChart> charts) {
 
 bool y_range(const MetricChart& chart, const MetricLook& look, XRange x, bool log, draw::PlotRange& range) {
     double low = std::numeric_limits<double>::infinity(), high = -low;
+    const auto take = [&](double y) {
+        if (!std::isfinite(y) || (log && y <= 0)) return;
+        low = std::min(low, y);
+        high = std::max(high, y);
+    };
     for (const RunCurve& curve : chart.curves) {
         for (std::size_t i = 0; i < curve.x.size(); ++i) {
-            const double y = curve.y[i];
-            if (curve.x[i] < x.low || curve.x[i] > x.high || !std::isfinite(y) || (log && y <= 0)) continue;
-            low = std::min(low, y);
-            high = std::max(high, y);
+            if (curve.x[i] < x.low || curve.x[i] > x.high || !std::isfinite(curve.y[i])) continue;
+            take(curve.y[i]);
+            if (!curve.smooth.empty()) take(curve.smooth[i]);
         }
     }
     range = {x.low, x.high, 0, 1};
