@@ -108,6 +108,16 @@ idle() {
     fail "an idle viewer used $used of $((2 * ticks)) ticks"
 }
 key() { xdotool key "$1"; settle; }
+# The first window whose title matches, as soon as there is one; nothing: there is none within ten seconds.
+window_of() {
+    local found=""
+    for _ in $(seq 50); do
+        found=$(xdotool search --name "$1" 2>/dev/null || true)
+        [[ -z $found ]] || break
+        sleep 0.2
+    done
+    head -n 1 <<<"$found"
+}
 quit() {
     xdotool key ctrl+q
     for turn in $(seq 300); do
@@ -129,7 +139,7 @@ says '"panel": "memory"'
 # Everything is restored, including the open file. The mouse selects the timeline: the sidebar's third icon.
 start
 says 'run.json'
-[[ -n $(xdotool search --name '^run.json - Shardscope$') ]] || fail "the title does not name the trace"
+[[ -n $(window_of '^run.json - Shardscope$') ]] || fail "the title does not name the trace"
 xdotool mousemove --window "$window" 20 97
 settle
 xdotool click 1
@@ -211,7 +221,7 @@ says '"panes": "summary"'
 start --panel timeline
 key F7
 key ctrl+n
-second=$(xdotool search --name '^Memory - .*Shardscope$' | head -n 1)
+second=$(window_of '^Memory - .*Shardscope$')
 [[ -n $second ]] || fail "no second window came up"
 focus() {
     xdotool windowfocus "$1"
@@ -224,7 +234,7 @@ quit
 says '"panes": "timeline"'
 says '"second": "memory | summary"'
 start
-second=$(xdotool search --name '^[EM][A-Za-z ]* - .* - Shardscope$' | head -n 1)
+second=$(window_of '^[EM][A-Za-z ]* - .* - Shardscope$')
 [[ -n $second ]] || fail "the second window did not come back"
 focus "$second"
 key F8
@@ -233,10 +243,10 @@ key 3
 quit
 says '"panel": "modules"'
 start
-second=$(xdotool search --name '^[EM][A-Za-z ]* - .* - Shardscope$' | head -n 1)
+second=$(window_of '^[EM][A-Za-z ]* - .* - Shardscope$')
 focus "$second"
 key ctrl+shift+w
-[[ -z $(xdotool search --name '^[EM][A-Za-z ]* - .* - Shardscope$') ]] || fail "the second window did not close"
+[[ -z $(xdotool search --name '^[EM][A-Za-z ]* - .* - Shardscope$' 2>/dev/null || true) ]] || fail "the second window did not close"
 quit
 says '"panel": "modules"'
 
