@@ -200,7 +200,9 @@ settle
 bar=702 # the middle of a window 1200 pixels wide without its sidebar
 xdotool mousemove --window "$window" "$bar" 400
 settle
-xdotool mousedown 1
+# The press counts where it happened, though the mouse is elsewhere before the next frame.
+xdotool mousedown 1 mousemove --window "$window" $((bar + 10)) 400
+settle
 for x in 20 40 60 80 100 120; do
     xdotool mousemove --window "$window" $((bar + x)) 400
     settle

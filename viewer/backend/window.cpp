@@ -3,6 +3,7 @@
 #include "viewer/backend/window.h"
 
 #include <array>
+#include <cfloat>
 #include <cstdint>
 #include <cstring>
 #include <deque>
@@ -79,10 +80,19 @@ struct Window::Impl {
     };
     std::deque<Press> presses;
     std::optional<Press> held;  // passed to ImGui in the previous frame
+    // Where the mouse was at its latest event, and when a button was pressed since the last frame: Dear ImGui
+    // before 1.87 takes a press to be where the mouse is when the frame begins.
+    ImVec2 mouse{-FLT_MAX, -FLT_MAX};
+    std::optional<ImVec2> pressed_at;
 
     void show_presses() {
 #if IMGUI_VERSION_NUM < 18700
         ImGuiIO& io = ImGui::GetIO();
+        if (pressed_at) {
+            io.MousePos = *pressed_at;
+            pressed_at.reset();
+            frames_owed = kFramesAfterInput;  // the next one has the mouse where it is
+        }
         const auto down = [&](int key) { return glfwGetKey(handle, key) == GLFW_PRESS; };
         if (held) {
             io.KeysDown[held->key] = down(held->key);
@@ -128,12 +138,16 @@ struct Window::Impl {
         glfwSetCharCallback(handle,
                             [](GLFWwindow* w, unsigned c) { pass(w, ImGui_ImplGlfw_CharCallback, c); });
         glfwSetMouseButtonCallback(handle, [](GLFWwindow* w, int button, int action, int mods) {
+            Impl& impl = owe(w);
+            if (action == GLFW_PRESS && impl.mouse.x != -FLT_MAX) impl.pressed_at = impl.mouse;
             pass(w, ImGui_ImplGlfw_MouseButtonCallback, button, action, mods);
         });
         glfwSetScrollCallback(
             handle, [](GLFWwindow* w, double x, double y) { pass(w, ImGui_ImplGlfw_ScrollCallback, x, y); });
 #if IMGUI_VERSION_NUM < 18700
-        glfwSetCursorPosCallback(handle, [](GLFWwindow* w, double, double) { owe(w); });
+        glfwSetCursorPosCallback(handle, [](GLFWwindow* w, double x, double y) {
+            owe(w).mouse = {static_cast<float>(x), static_cast<float>(y)};
+        });
 #else
         glfwSetCursorPosCallback(handle, [](GLFWwindow* w, double x, double y) {
             pass(w, ImGui_ImplGlfw_CursorPosCallback, x, y);
