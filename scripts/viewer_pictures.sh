@@ -20,7 +20,7 @@ job=$PWD/samples/gpt.toml
 (cd "$work" && "$bin/shardscope-train" "$job" --run.steps=8 --fsdp.wrap=root --trace root.sqlite >/dev/null)
 for rate in 0.0003 0.001 0.003; do
     (cd "$work" && "$bin/shardscope-train" "${job%/*}/gpt-text.toml" --run.steps=60 --model.width=64 --model.layers=2 \
-        --train.validate_every=10 --optimizer.lr=$rate --trace rate-$rate.sqlite >/dev/null)
+        --train.validate_every=10 --optimizer.lr=$rate --checkpoint.save=rate-$rate --trace rate-$rate.sqlite >/dev/null)
 done
 (cd "$work" && "$bin/shardscope-train" plan "${job%/*}/gpt_7b.toml" -o plan.sqlite >/dev/null)
 
