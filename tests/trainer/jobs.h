@@ -13,6 +13,7 @@ inline executor::RunResult run(const job::Job& job, executor::RunOptions options
     const sharding::Program program(job);
     const data::DataSource data = data::open_data(job);
     options.validation = data.validation.get();
+    options.test_data = data.test.get();
     return run_training(program, *data.train, options);
 }
 

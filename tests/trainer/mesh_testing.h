@@ -87,6 +87,7 @@ inline Gradients gradients_of(job::Job job) {
         }
     };
     options.validation = data.validation.get();
+    options.test_data = data.test.get();
     run_training(program, *data.train, options);
     return all;
 }

@@ -45,7 +45,7 @@ std::vector<double> train(const job::Job& job) {
         loader = std::make_unique<CheckpointLoader>(*stored, job, layout_of(program), LoadUse::training);
         settings.sample_offset = loader->sample_offset();
         options.first_step = loader->step();
-        options.first_sample = loader->step() * samples_per_step(job) + loader->sample_offset();
+        options.first_sample = loader->step() * job.samples_per_step() + loader->sample_offset();
         options.hooks.after_setup = [&](int rank, executor::RankRunner& runner) {
             loader->fill(rank, memory_of(runner));
         };

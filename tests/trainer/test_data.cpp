@@ -312,6 +312,26 @@ TEST_F(TextData, ValidationIsTheEndOfTheTextInItsOrder) {
     EXPECT_EQ(open_text({.path = path, .context = 2}).validation, nullptr);
 }
 
+// 20 bytes: 0 … 9 are trained on, 10 … 14 validated on, 15 … 19 tested on.
+TEST_F(TextData, TestIsTheVeryEndOfTheText) {
+    const std::string path = write("text", "abcdefghijklmnopqrst");
+    const TextSource source = open_text({.path = path, .context = 2, .validation = 0.25, .test = 0.25});
+    EXPECT_EQ(source.train->samples(), (10 - 1) / 2);
+    EXPECT_EQ(window_of(*source.validation, 0), "klm");
+    EXPECT_EQ(window_of(*source.test, 0), "pqr");
+    EXPECT_EQ(window_of(*source.test, 1), "rst");
+    EXPECT_EQ(open_text({.path = path, .context = 2, .test = 0.25}).validation, nullptr);
+    EXPECT_EQ(error_of(TextSettings{.path = path, .context = 2, .test = 0.1}),
+              "data.test: 0.1 of the 20 bytes of " + path +
+                  " holds out 2, and a sample needs model.context + 1 = 3; raise it, name a longer text or "
+                  "make model.context smaller");
+    EXPECT_EQ(
+        error_of(TextSettings{.path = path, .context = 8, .validation = 0.45, .test = 0.45}),
+        "data.validation: 0.45 of the 20 bytes of " + path +
+            " and data.test = 0.45 leave 2 to train on, and a sample needs model.context + 1 = 9; lower "
+            "it, name a longer text or make model.context smaller");
+}
+
 TEST_F(TextData, ValidationGivesWholeBatchesOfAllRanks) {
     // 100 bytes, half held out: (50 - 1) / 4 = 12 samples.
     const TextSource source =
@@ -325,7 +345,7 @@ TEST_F(TextData, ValidationGivesWholeBatchesOfAllRanks) {
     } catch (const DataError& error) {
         EXPECT_STREQ(
             error.what(),
-            "data.batch: there are 12 samples to validate on, and one batch of all 4 ranks takes 4 × 8 = 32; "
+            "data.batch: there are 12 held-out samples, and one batch of all 4 ranks takes 4 × 8 = 32; "
             "lower it, or hold out more");
     }
 }

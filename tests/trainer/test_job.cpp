@@ -244,7 +244,7 @@ TEST(Samples, HoldTheTalksProportionsAndAGptThatValidatesAndSaves) {
     const Job text = load_job(folder + "/gpt-text.toml");
     EXPECT_EQ(text.run.ranks, 2);
     EXPECT_GT(text.data.validation, 0);
-    EXPECT_GT(text.train.validate_every, 0);
+    EXPECT_EQ(text.train.validate_every.count, 100);
     EXPECT_EQ(text.checkpoint.save, "gpt-text");
 }
 

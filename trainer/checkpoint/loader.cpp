@@ -103,7 +103,7 @@ CheckpointLoader::CheckpointLoader(const StoredCheckpoint& stored, const job::Jo
                                    LoadUse use, std::optional<int> only_rank)
     : stored_(stored), layout_(std::move(layout)), use_(use) {
     if (!stored.is_foreign())
-        sample_offset_ = stored.manifest().samples - stored.manifest().step * samples_per_step(job);
+        sample_offset_ = stored.manifest().samples - stored.manifest().step * job.samples_per_step();
     check_parameters(job);
     if (use_ == LoadUse::training) check_optimizer(job);
     check_values(only_rank);

@@ -68,7 +68,7 @@ class CheckpointLoader {
 
     // Where training continues: the steps done, and the offset of micro-steps' sample numbers, so that the
     // sampler continues where it stopped even with another number of ranks, batch or accumulation: samples
-    // done after step n = n * samples_per_step(job) + sample_offset.
+    // done after step n = n * job.samples_per_step() + sample_offset.
     std::int64_t step() const { return stored_.manifest().step; }
     std::int64_t sample_offset() const { return sample_offset_; }
 

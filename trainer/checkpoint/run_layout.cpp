@@ -95,10 +95,6 @@ RunLayout layout_of(const sharding::Program& program) {
     return layout;
 }
 
-std::int64_t samples_per_step(const job::Job& job) {
-    return std::int64_t{job.train.accumulation} * job.data_ranks() * job.data.batch;
-}
-
 std::vector<OwnedPiece> owned_pieces(const RunLayout& layout, std::int64_t most) {
     std::map<std::pair<int, std::string>, std::vector<OwnedPiece>> held;
     for (std::size_t place = 0; place < layout.places.size(); ++place) {

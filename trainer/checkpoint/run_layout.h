@@ -56,9 +56,6 @@ inline ParameterShape tensor_of(const sharding::StatePiece& piece,
 
 RunLayout layout_of(const sharding::Program& program);
 
-// The number of samples that all ranks together train on in one step.
-std::int64_t samples_per_step(const job::Job& job);
-
 // The bytes that an Arg names in one rank's memory, in any memory space; empty while its buffer is not
 // allocated.
 using RankMemory = std::function<plan::HostView(const plan::Arg&)>;

@@ -44,7 +44,7 @@ CheckpointSaver::CheckpointSaver(const job::Job& job, RunLayout layout, SaveSett
       plan_(plan_save(layout_, job.checkpoint.format)),
       part_place_(plan_.shared_files && settings_.several_hosts ? PartPlace::own : PartPlace::final),
       lock_(take_folder(folder_, settings_)),
-      samples_per_step_(samples_per_step(job)),
+      samples_per_step_(job.samples_per_step()),
       optimizer_(job.optimizer),
       accumulation_(job.train.accumulation) {
     facts_.job = describe(job);

@@ -20,8 +20,6 @@ namespace shardscope::trainer::cli {
 
 namespace {
 
-constexpr std::int64_t kMostSteps = 1'000'000'000;  // of run.steps
-
 // What an engine is in a job's keys, whatever the job says. One rank needs no engine: on the cpu it is a
 // thread.
 std::vector<job::Override> keys_of(const std::string& engine, int ranks, job::SumOrder sums) {
@@ -68,10 +66,10 @@ Bench::Bench(const std::string& file, const std::vector<job::Override>& override
              const BenchOptions& options)
     : file_(file), overrides_(overrides), options_(options), job_(load_job(file, overrides)) {
     for (const job::Override& given : overrides) {
-        if (given.key == "run.steps")
-            throw job::JobError(
-                "command line: run.steps: bench counts its own steps; give --warm-up, --iterations and "
-                "--steps");
+        if (given.key == "run.steps" || given.key == "train.epochs")
+            throw job::JobError("command line: " + given.key +
+                                ": bench counts its own steps; give --warm-up, --iterations and "
+                                "--steps");
     }
     if (job_.run.device == job::DeviceKind::sim) {
         throw job::JobError(
@@ -79,11 +77,11 @@ Bench::Bench(const std::string& file, const std::vector<job::Override>& override
             "run.device: bench measures real devices; set it to \"cpu\" or \"cuda\", or run the job "
             "without bench, which prints what the simulation predicts");
     }
-    if (options.length.all() > kMostSteps) {
+    if (options.length.all() > job::kMostSteps) {
         throw job::JobError(fmt::format(
             "command line: --iterations: {} times {} steps after {} of warm-up are more than the {} "
             "that a job may have; lower it, or --steps",
-            options.length.iterations, options.length.steps, options.length.warm_up, kMostSteps));
+            options.length.iterations, options.length.steps, options.length.warm_up, job::kMostSteps));
     }
     const executor::StepItems items(job_);
     result_.items = items.name;
@@ -124,9 +122,11 @@ void Bench::measure(BenchRun& run) {
                                      {"checkpoint.keep", "all"},
                                      {"train.validate_every", "0"},
                                      {"data.validation", "0"},
-                                     {"data.validation_path", ""}})
+                                     {"data.validation_path", ""},
+                                     {"data.test", "0"},
+                                     {"data.test_path", ""}})
         overrides.push_back({key, value});
-    // It then concerns validation only.
+    // It then concerns validation and test only.
     if (job_.data.crop == job::ImageCrop::resized) overrides.push_back({"data.resize", "0"});
     overrides.push_back({"run.steps", std::to_string(options_.length.all())});
     double items = 0;

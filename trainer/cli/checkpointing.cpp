@@ -72,22 +72,28 @@ void Checkpointing::open(const std::string& folder) {
                         "start with its parameters (checkpoint.initial_load)",
                         stored_->manifest_path().string()));
     }
-    if (first_step() >= job_.run.steps) {
+    if (job_.train.epochs == 0 && first_step() >= job_.run.steps) {
         throw job::JobError(fmt::format(
             "{}run.steps: the checkpoint {} is after step {} already; set run.steps above it to continue",
             where(job_, "run.steps"), stored_->folder().string(), first_step()));
     }
 }
 
+data::Position Checkpointing::start() const {
+    if (!stored_ || starts_new()) return {};
+    const checkpoint::Manifest& manifest = stored_->manifest();
+    // The samples of another library's run are unknown.
+    return {manifest.step,
+            stored_->is_foreign() ? manifest.step * job_.samples_per_step() : manifest.samples};
+}
+
 void Checkpointing::prepare(const sharding::Program& program, const data::Tokenizer* used,
                             std::function<void(const checkpoint::SaveReport&)> on_saved) {
-    std::optional<int> only_rank;
-    if (joined_) only_rank = joined_->world().rank();
+    program_ = &program;
     together(joined_, [&] {
-        if (!stored_) return;
-        loader_ = std::make_unique<checkpoint::CheckpointLoader>(
-            *stored_, job_, checkpoint::layout_of(program),
-            starts_new() ? checkpoint::LoadUse::weights : checkpoint::LoadUse::training, only_rank);
+        if (stored_)
+            loader_ = loader_of(*stored_,
+                                starts_new() ? checkpoint::LoadUse::weights : checkpoint::LoadUse::training);
     });
     if (job_.checkpoint.save.empty()) return;
     checkpoint::SaveSettings settings;
@@ -125,6 +131,27 @@ void Checkpointing::prepare(const sharding::Program& program, const data::Tokeni
     });
 }
 
+std::unique_ptr<checkpoint::CheckpointLoader> Checkpointing::loader_of(
+    const checkpoint::StoredCheckpoint& stored, checkpoint::LoadUse use) const {
+    return std::make_unique<checkpoint::CheckpointLoader>(
+        stored, job_, checkpoint::layout_of(*program_), use,
+        joined_ ? std::optional(joined_->world().rank()) : std::nullopt);
+}
+
+std::int64_t Checkpointing::load_best(int rank, std::int64_t steps_done, executor::RankRunner& runner) {
+    std::string folder = best();
+    if (joined_) folder = joined_->world().broadcast(folder);  // only rank 0's process keeps checkpoints
+    if (folder.empty()) return steps_done;
+    {
+        const std::lock_guard lock(mutex_);
+        if (!best_) best_ = std::make_unique<checkpoint::StoredCheckpoint>(folder);
+        if (best_->manifest().step == steps_done) return steps_done;
+        if (!best_loader_) best_loader_ = loader_of(*best_, checkpoint::LoadUse::weights);
+    }
+    best_loader_->fill(rank, memory_of(runner));
+    return best_->manifest().step;
+}
+
 std::string Checkpointing::best() const {
     if (!keeper_ || !keeper_->best()) return "";
     return (std::filesystem::path(job_.checkpoint.save) / checkpoint::step_folder_name(*keeper_->best()))
@@ -134,7 +161,7 @@ std::string Checkpointing::best() const {
 void Checkpointing::attach(executor::RunOptions& options) {
     if (loader_ && !starts_new()) {
         options.first_step = first_step();
-        options.first_sample = first_step() * checkpoint::samples_per_step(job_) + loader_->sample_offset();
+        options.first_sample = start().samples;
     }
     if (loader_) {
         options.hooks.after_setup = [this](int rank, executor::RankRunner& runner) {
@@ -142,6 +169,11 @@ void Checkpointing::attach(executor::RunOptions& options) {
             const auto& loss = stored_->manifest().loss_scale;
             if (!starts_new() && loss && runner.loss_scaler())
                 runner.loss_scaler()->go_on_from({loss->scale, loss->clean, loss->skipped, loss->hysteresis});
+        };
+    }
+    if (job_.checkpoint.keep.best) {
+        options.hooks.before_test = [this](int rank, std::int64_t steps_done, executor::RankRunner& runner) {
+            return load_best(rank, steps_done, runner);
         };
     }
     if (saver_) {

@@ -14,6 +14,7 @@
 #include "trainer/checkpoint/loader.h"
 #include "trainer/checkpoint/saver.h"
 #include "trainer/cli/join.h"
+#include "trainer/data/epochs.h"
 #include "trainer/data/tokenizer.h"
 #include "trainer/executor/run.h"
 #include "trainer/sharding/program.h"
@@ -47,7 +48,9 @@ class Checkpointing {
     // The folder of the checkpoint with the lowest validation loss; empty: checkpoint.keep is not "best".
     std::string best() const;
 
-    std::int64_t first_step() const { return stored_ && !starts_new() ? stored_->manifest().step : 0; }
+    std::int64_t first_step() const { return start().steps; }
+    // Where training begins: after a resume not at 0.
+    data::Position start() const;
     bool saves() const { return saver_ != nullptr; }
     bool failed() const { return saver_ && saver_->failed(); }
 
@@ -57,14 +60,21 @@ class Checkpointing {
     bool first() const { return !joined_ || joined_->world().rank() == 0; }
     void open(const std::string& folder);
     void compare_manifests();
+    std::unique_ptr<checkpoint::CheckpointLoader> loader_of(const checkpoint::StoredCheckpoint& stored,
+                                                            checkpoint::LoadUse use) const;
+    // Puts the parameters of the best checkpoint in place; returns the steps after which it was saved.
+    std::int64_t load_best(int rank, std::int64_t steps_done, executor::RankRunner& runner);
 
     const job::Job& job_;
     Joined* const joined_;
+    const sharding::Program* program_ = nullptr;  // set by prepare()
     std::unique_ptr<checkpoint::StoredCheckpoint> stored_;
     std::shared_ptr<const data::Tokenizer> tokenizer_;
     std::unique_ptr<checkpoint::CheckpointLoader> loader_;
     std::optional<checkpoint::CheckpointKeeper> keeper_;  // in the process that completes saves
     std::unique_ptr<checkpoint::CheckpointSaver> saver_;
+    std::unique_ptr<checkpoint::StoredCheckpoint> best_;  // that is tested; guarded by mutex_
+    std::unique_ptr<checkpoint::CheckpointLoader> best_loader_;
     std::mutex mutex_;
     checkpoint::ManifestLossScale loss_scale_;  // of the step that is saved; guarded by mutex_
 };

@@ -113,7 +113,11 @@ std::string json_loss(double loss) {
 }  // namespace
 
 Progress::Progress(const job::Job& job, std::int64_t first_step)
-    : steps_(job.run.steps), first_step_(first_step), items_(job), terminal_(isatty(STDERR_FILENO) == 1) {}
+    : steps_(job.run.steps),
+      first_step_(first_step),
+      epochs_(job.train.epochs),
+      items_(job),
+      terminal_(isatty(STDERR_FILENO) == 1) {}
 
 void Progress::report(const executor::StepReport& step) {
     const std::lock_guard lock(mutex_);
@@ -133,9 +137,10 @@ void Progress::report(const executor::StepReport& step) {
     };
     const auto mib = [](std::int64_t bytes) { return static_cast<double>(bytes) / (1 << 20); };
     const std::string line = fmt::format(
-        "step {}/{}  loss {:.4f}  {:.0f} {}/s (mean {:.0f})  {:.1f} MiB (peak {:.1f})  {}", step.step + 1,
-        steps_, step.loss, rate(step.seconds > 0 ? step.seconds : per_step), items_.name, rate(per_step),
-        mib(step.memory.allocated), mib(step.memory.peak), last ? "done" : duration(left) + " left");
+        "step {}/{}{}  loss {:.4f}  {:.0f} {}/s (mean {:.0f})  {:.1f} MiB (peak {:.1f})  {}", step.step + 1,
+        steps_, epoch_words(step.epoch), step.loss, rate(step.seconds > 0 ? step.seconds : per_step),
+        items_.name, rate(per_step), mib(step.memory.allocated), mib(step.memory.peak),
+        last ? "done" : duration(left) + " left");
     if (terminal_) {
         const std::size_t columns = terminal_columns();
         fmt::print(stderr, "\r{:<{}}", line.substr(0, columns), columns);
@@ -146,10 +151,15 @@ void Progress::report(const executor::StepReport& step) {
     std::fflush(stderr);
 }
 
-void Progress::report(const executor::ValidationReport& validation) {
-    say(fmt::format("validation after step {}: loss {:.4f}{} over {} batch{}", validation.step + 1,
-                    validation.loss, accuracy_words(validation), validation.batches,
-                    validation.batches == 1 ? "" : "es"));
+// "  epoch 1.50/3", or without the last if the steps were given.
+std::string Progress::epoch_words(const std::optional<double>& epoch) const {
+    if (!epoch) return "";
+    return fmt::format("  epoch {:.2f}{}", *epoch, epochs_ > 0 ? fmt::format("/{}", epochs_) : "");
+}
+
+void Progress::report(const executor::ValidationReport& report, const char* what) {
+    say(fmt::format("{} after step {}: loss {:.4f}{} over {} batch{}", what, report.step + 1, report.loss,
+                    accuracy_words(report), report.batches, report.batches == 1 ? "" : "es"));
 }
 
 std::string accuracy_words(const executor::ValidationReport& report) {
@@ -234,14 +244,15 @@ std::string rank_zero_tables(const traces::store::Trace& trace) {
 
 std::string train_json(const executor::RunResult& run, const TrainResult& result) {
     std::string losses, seconds, ranks, validation;
+    const auto evaluated = [](const executor::ValidationReport& report) {
+        return fmt::format("{{\"step\":{},\"loss\":{},\"batches\":{}{}}}", report.step + 1,
+                           json_loss(report.loss), report.batches,
+                           report.accuracy ? fmt::format(",\"accuracy\":{:.17g}", *report.accuracy) : "");
+    };
     for (const double loss : run.losses) losses += (losses.empty() ? "" : ",") + json_loss(loss);
     for (const double at : run.known_at) seconds += fmt::format("{}{:.9g}", seconds.empty() ? "" : ",", at);
-    for (const executor::ValidationReport& report : run.validation) {
-        validation +=
-            fmt::format("{}{{\"step\":{},\"loss\":{},\"batches\":{}{}}}", validation.empty() ? "" : ",",
-                        report.step + 1, json_loss(report.loss), report.batches,
-                        report.accuracy ? fmt::format(",\"accuracy\":{:.17g}", *report.accuracy) : "");
-    }
+    for (const executor::ValidationReport& report : run.validation)
+        validation += (validation.empty() ? "" : ",") + evaluated(report);
     for (std::size_t r = 0; r < run.peaks.size(); ++r) {
         ranks += fmt::format(
             "{}{{\"rank\":{},\"peak_bytes\":{},\"at_peak\":{},\"active_bytes\":{},\"reserved_bytes\":{}}}",
@@ -250,10 +261,12 @@ std::string train_json(const executor::RunResult& run, const TrainResult& result
     }
     return fmt::format(
         "{{\"losses\":[{}],\"seconds\":[{}],\"average_step_us\":{:.17g},\"trace\":{},\"ranks\":[{}],"
-        "\"validation\":[{}],"
+        "\"validation\":[{}],\"test\":{},\"epochs\":{},"
         "\"steps_done\":{},\"stopped_at\":{},\"diverged_at\":{},\"checkpoint\":{}}}\n",
         losses, seconds, result.average_step_us, traces::schema::dump_json(nlohmann::json(result.trace)),
-        ranks, validation, run.steps_done, run.stopped_at ? std::to_string(*run.stopped_at) : "null",
+        ranks, validation, run.test ? evaluated(*run.test) : "null",
+        run.epochs ? fmt::format("{:.17g}", *run.epochs) : "null", run.steps_done,
+        run.stopped_at ? std::to_string(*run.stopped_at) : "null",
         run.diverged_at ? std::to_string(*run.diverged_at) : "null",
         traces::schema::dump_json(nlohmann::json(result.checkpoint)));
 }

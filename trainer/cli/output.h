@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <mutex>
+#include <optional>
 #include <string>
 
 #include "trainer/executor/run.h"
@@ -15,24 +16,25 @@ struct Trace;
 
 namespace shardscope::trainer::cli {
 
-// Prints on standard error: step, loss, throughput (now and the mean), device memory (now and at the peak, of
-// the rank that has most) and time left, rewritten in place on a terminal, otherwise a new line every few
-// seconds; and a line for each event. Called from the ranks' threads, possibly
-// concurrently.
+// Prints on standard error: step, epoch, loss, throughput (now and the mean), device memory (now and at the
+// peak, of the rank that has most) and time left, rewritten in place on a terminal, otherwise a new line
+// every few seconds; and a line for each event. Called from the ranks' threads, possibly concurrently.
 class Progress {
   public:
     // `first_step`: steps done before this run.
     Progress(const job::Job& job, std::int64_t first_step);
     void report(const executor::StepReport& step);
-    void report(const executor::ValidationReport& validation);
+    // `what`: "validation" or "test".
+    void report(const executor::ValidationReport& report, const char* what = "validation");
     void say(const std::string& line);
     void end();
 
   private:
     void finish_line();
+    std::string epoch_words(const std::optional<double>& epoch) const;
 
     std::mutex mutex_;
-    std::int64_t steps_, first_step_;
+    std::int64_t steps_, first_step_, epochs_;
     executor::StepItems items_;
     bool terminal_;
     double last_shown_ = -1;
@@ -63,8 +65,9 @@ struct TrainResult {
     std::string trace;
     std::string checkpoint;  // the last one saved; "": none
 };
-// "losses" by step, from the first of this run, and "seconds", when each was known since the start; "step",
-// "steps_done" and "stopped_at" count steps done, and "diverged_at" is the number of a step, from 0.
+// "test" is as a "validation"'s; "epochs" of the data, by the end of the run; "losses" by step, from the
+// first of this run, and "seconds", when each was known since the start; "step", "steps_done" and
+// "stopped_at" count steps done, and "diverged_at" is the number of a step, from 0.
 std::string train_json(const executor::RunResult& run, const TrainResult& result);
 
 }  // namespace shardscope::trainer::cli

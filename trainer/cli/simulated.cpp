@@ -18,6 +18,8 @@
 #include "trainer/cli/output.h"
 #include "trainer/cli/plan_files.h"
 #include "trainer/cli/what_fits.h"
+#include "trainer/data/epochs.h"
+#include "trainer/data/source.h"
 #include "trainer/sharding/program.h"
 #include "trainer/sim/sim_trace.h"
 #include "trainer/sim/simulator.h"
@@ -65,7 +67,11 @@ std::vector<std::string> notes_of(const job::Job& job) {
     if (!job.checkpoint.initial_load.empty()) note("checkpoint.initial_load", "loads nothing");
     if (job.validates()) {
         note(job.data.validation > 0 ? "data.validation" : "data.validation_path",
-             "opens no data, and counts no time for the validation");
+             "computes no loss, and counts no time for the validation");
+    }
+    if (job.tests()) {
+        note(job.data.test > 0 ? "data.test" : "data.test_path",
+             "computes no loss, and counts no time for the test");
     }
     return notes;
 }
@@ -120,8 +126,10 @@ class Simulated {
 
 void Simulated::announce() const {
     for (const std::string& note : notes_of(job())) fmt::print(stderr, "shardscope-train: note: {}\n", note);
-    fmt::print(stderr, "{}\nsimulated on {}: nothing is computed, no data is opened\n",
-               describe_run(program_), cluster_words(cluster_, job().run.ranks));
+    fmt::print(stderr, "{}\nsimulated on {}: nothing is computed, {}\n", describe_run(program_),
+               cluster_words(cluster_, job().run.ranks),
+               job().train.epochs > 0 ? fmt::format("the data is only counted: {} steps", job().run.steps)
+                                      : "no data is opened");
 }
 
 void Simulated::simulate() {
@@ -279,7 +287,8 @@ int Simulated::run() {
 int train_simulated(const job::Job& job, const TrainOptions& options) {
     if (!job.run.trace.empty() && !options.dry_run)
         traces::store::DatabaseWriter::check_output(job.run.trace, job.run.overwrite);
-    Simulated simulated(job, options);
+    const bool counts = job.train.epochs > 0 && !options.dry_run;
+    Simulated simulated(counts ? with_steps(job, *data::open_data(job).train, {}) : job, options);
     if (options.dry_run) {
         const sharding::Program& program = simulated.program();
         fmt::print("{}", options.json ? dry_run_json(program) : dry_run_text(program));

@@ -26,6 +26,7 @@
 #include "trainer/cli/stop.h"
 #include "trainer/cli/trace_output.h"
 #include "trainer/cli/what_fits.h"
+#include "trainer/data/epochs.h"
 #include "trainer/data/source.h"
 #include "trainer/executor/training_run.h"
 #include "trainer/sharding/program.h"
@@ -44,9 +45,10 @@ double mean_step_us(const traces::analysis::ExecutionSummary& summary) {
 class Training {
   public:
     Training(const job::Job& job, const TrainOptions& options)
-        : program_(job),
+        : job_(job),
+          program_(std::make_unique<const sharding::Program>(job)),
           joined_(options.joined),
-          checkpoints_(program_.job(), joined_),
+          checkpoints_(job_, joined_),
           json_(options.json),
           make_device_(options.make_device) {}
 
@@ -54,11 +56,13 @@ class Training {
     int run();
 
   private:
-    const job::Job& job() const { return program_.job(); }
+    const job::Job& job() const { return job_; }
+    const sharding::Program& program() const { return *program_; }
     // Whether this process prints progress and results: if ranks are processes, only rank 0's does.
     bool speaks() const { return !joined_ || joined_->world().rank() == 0; }
     void say(const std::string& line);
     void open_trace();
+    void count_steps();
     void announce() const;
     void carry_out();
     [[noreturn]] void failed(const std::exception& error);
@@ -68,7 +72,8 @@ class Training {
     void print() const;
     int status() const;
 
-    const sharding::Program program_;
+    job::Job job_;
+    std::unique_ptr<const sharding::Program> program_;
     Joined* const joined_;  // null: this process runs all ranks
     Checkpointing checkpoints_;
     const bool json_;
@@ -90,9 +95,27 @@ void Training::open() {
         environment_ = environment_of(job(), joined_ ? &joined_->processes() : nullptr);
         data_ = open_data(job(), checkpoints_.tokenizer());
     });
-    checkpoints_.prepare(program_, data_.tokenizer.get(),
+    if (job().counts_epochs()) count_steps();
+    checkpoints_.prepare(program(), data_.tokenizer.get(),
                          [this](const checkpoint::SaveReport& report) { saved(report); });
     together(joined_, [&] { open_trace(); });
+}
+
+// Sets the steps that the epochs of the data are. Collective.
+void Training::count_steps() {
+    together(joined_, [&] { job_ = with_steps(job_, *data_.train, checkpoints_.start()); });
+    if (joined_) {
+        const std::string own = fmt::format("{} samples", data_.train->samples());
+        const std::string first = joined_->world().broadcast(own);
+        together(joined_, [&] {
+            if (own == first) return;
+            throw job::JobError(
+                fmt::format("data.path: {} has {} here, and {} on rank 0; give all ranks the "
+                            "same data",
+                            job().data.path, own, first));
+        });
+    }
+    program_ = std::make_unique<const sharding::Program>(job_);
 }
 
 void Training::open_trace() {
@@ -111,7 +134,7 @@ void Training::announce() const {
         fmt::print(stderr, "shardscope-train: note: {}\n", note);
     if (const std::string note = joined_ ? token_note(joined_->world().place()) : ""; !note.empty())
         fmt::print(stderr, "shardscope-train: note: {}\n", note);
-    fmt::print(stderr, "{}\n{}\n", describe_run(program_), environment_.line);
+    fmt::print(stderr, "{}\n{}\n", describe_run(program()), environment_.line);
     if (joined_) fmt::print(stderr, "{}\n", joined_->line());
     if (checkpoints_.first_step() > 0)
         fmt::print(stderr, "continuing after step {} of {}\n", checkpoints_.first_step(),
@@ -166,11 +189,13 @@ void Training::carry_out() {
     options.recorder = trace_->recorder();
     if (joined_) options.processes = &joined_->processes();
     options.validation = data_.validation.get();
+    options.test_data = data_.test.get();
     options.on_step = [this](const executor::StepReport& step) { progress_->report(step); };
     options.on_validation = [this](const executor::ValidationReport& report) {
         progress_->report(report);
         checkpoints_.validated(report);
     };
+    options.on_test = [this](const executor::ValidationReport& report) { progress_->report(report, "test"); };
     options.on_warning = [this](const std::string& warning) { say("shardscope-train: warning: " + warning); };
     options.on_overflow = [this](const std::string& line) { say(line); };
     options.control = &control;
@@ -180,7 +205,7 @@ void Training::carry_out() {
     if (joined_) last_resort.emplace(joined_->world());
     try {
         trace_->measure_clock();
-        run_ = run_training(program_, *data_.train, options);
+        run_ = run_training(program(), *data_.train, options);
         trace_->measure_clock();
     } catch (const executor::RunError& error) {
         last_resort.reset();
@@ -226,6 +251,9 @@ void Training::print() const {
                        accuracy_words(report));
         if (const std::string best = checkpoints_.best(); !best.empty())
             fmt::print("Checkpoint with the lowest validation loss: {}\n", best);
+        if (run_.test)
+            fmt::print("Test with the parameters after step {}: loss {:.6f}{}\n", run_.test->step + 1,
+                       run_.test->loss, accuracy_words(*run_.test));
         if (run_.diverged_at) fmt::print("Note: {}\n", run_.divergence);
         fmt::print("Average step: {:.0f} µs\n", result_.average_step_us);
     }

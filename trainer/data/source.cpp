@@ -6,6 +6,7 @@
 #include <new>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <vector>
 
 #include <fmt/core.h>
@@ -52,10 +53,10 @@ struct Parts {
     const TextFiles& text;
     const TextSettings& settings;
     const char* unit;  // "bytes" or "tokens"
-    std::int64_t total = 0, held_out = 0;
+    std::int64_t total = 0, validation = 0, test = 0;
 
     std::int64_t window() const { return std::int64_t{settings.context} + 1; }
-    std::int64_t trained_on() const { return total - held_out; }
+    std::int64_t trained_on() const { return total - validation - test; }
 
     void check_whole() const {
         if (text.bytes() == 0) {
@@ -73,21 +74,29 @@ struct Parts {
     }
 
     void check_each() const {
-        if (settings.validation > 0 && held_out < window()) {
-            throw DataError(
-                "data.validation",
-                fmt::format("{} of the {} {} of {} holds out {}, and a sample needs model.context + 1 "
-                            "= {}; raise it, name a longer text or make model.context smaller",
-                            settings.validation, total, unit, settings.path, held_out, window()));
-        }
+        check_held_out("data.validation", settings.validation, validation);
+        check_held_out("data.test", settings.test, test);
         if (trained_on() < window()) {
             throw DataError(
-                "data.validation",
-                fmt::format("{} of the {} {} of {} leaves {} to train on, and a sample needs "
+                settings.validation > 0 ? "data.validation" : "data.test",
+                fmt::format("{} of the {} {} of {} {} to train on, and a sample needs "
                             "model.context + 1 = {}; lower it, name a longer text or make "
                             "model.context smaller",
-                            settings.validation, total, unit, settings.path, trained_on(), window()));
+                            settings.validation > 0 ? settings.validation : settings.test, total, unit,
+                            settings.path,
+                            settings.validation > 0 && settings.test > 0
+                                ? fmt::format("and data.test = {} leave {}", settings.test, trained_on())
+                                : fmt::format("leaves {}", trained_on()),
+                            window()));
         }
+    }
+
+    void check_held_out(const char* key, double share, std::int64_t part) const {
+        if (share == 0 || part >= window()) return;
+        throw DataError(key,
+                        fmt::format("{} of the {} {} of {} holds out {}, and a sample needs model.context + "
+                                    "1 = {}; raise it, name a longer text or make model.context smaller",
+                                    share, total, unit, settings.path, part, window()));
     }
 };
 
@@ -111,15 +120,18 @@ TextSource divided(const TextSettings& settings) {
         parts.total = tokens->size();
         parts.check_whole();
     }
-    parts.held_out = std::llround(settings.validation * static_cast<double>(parts.total));
+    parts.validation = std::llround(settings.validation * static_cast<double>(parts.total));
+    parts.test = std::llround(settings.test * static_cast<double>(parts.total));
     parts.check_each();
     source.train = std::make_unique<TextDataset>(tokens, TokenRange{0, parts.trained_on()}, settings.context,
                                                  SampleOrder::shuffled, settings.seed);
-    if (parts.held_out > 0) {
-        source.validation =
-            std::make_unique<TextDataset>(tokens, TokenRange{parts.trained_on(), parts.held_out},
-                                          settings.context, SampleOrder::as_in_text, settings.seed);
-    }
+    const auto held_out = [&](std::int64_t first, std::int64_t count) {
+        return count == 0 ? nullptr
+                          : std::make_unique<TextDataset>(tokens, TokenRange{first, count}, settings.context,
+                                                          SampleOrder::as_in_text, settings.seed);
+    };
+    source.validation = held_out(parts.trained_on(), parts.validation);
+    source.test = held_out(parts.trained_on() + parts.validation, parts.test);
     return source;
 }
 
@@ -132,29 +144,35 @@ DataSource prepared_images(const job::Job& job) {
     const job::DataSection& data = job.data;
     const Preparation preparation(data);
     const std::shared_ptr<const ImageFiles> files = open_images("data.path", data.path, data.classes);
-    const std::int64_t held_out = std::llround(data.validation * static_cast<double>(files->images()));
+    const auto share = [&](double of) { return std::llround(of * static_cast<double>(files->images())); };
+    const std::int64_t validation = share(data.validation), test = share(data.test);
+    const std::int64_t left = files->images() - validation - test;
     const auto some = [&](const std::shared_ptr<const ImageFiles>& of, const ImageRange& range, bool trains) {
         return std::make_unique<PreparedImages>(of, range, preparation, job.run.seed, trains);
     };
     DataSource source;
-    source.train = some(files, {held_out, files->images() - held_out}, true);
-    if (!data.validation_path.empty()) {
-        const char* key = "data.validation_path";
-        const std::shared_ptr<const ImageFiles> other = open_images(key, data.validation_path, data.classes);
+    for (const auto& [key, of, part] :
+         {std::tuple{"data.validation", data.validation, validation}, {"data.test", data.test, test}}) {
+        if (of > 0 && (part == 0 || left <= 0)) {
+            throw DataError(key,
+                            fmt::format("{} of {} images {}; set it to another share", of, files->images(),
+                                        part == 0 ? "is not some of them" : "leaves none to train on"));
+        }
+    }
+    source.train = some(files, {validation + test, left}, true);
+    const auto held_out = [&](const char* key, const std::string& path,
+                              const ImageRange& range) -> std::unique_ptr<Dataset> {
+        if (path.empty()) return range.count == 0 ? nullptr : some(files, range, false);
+        const std::shared_ptr<const ImageFiles> other = open_images(key, path, data.classes);
         if (other->class_names() != files->class_names()) {
             throw DataError(key, fmt::format("{} has other classes than {}, or in another order; name images "
                                              "of the same classes",
-                                             data.validation_path, data.path));
+                                             path, data.path));
         }
-        source.validation = some(other, {0, other->images()}, false);
-    } else if (data.validation > 0) {
-        if (held_out == 0 || held_out == files->images()) {
-            throw DataError("data.validation",
-                            fmt::format("{} of {} images is not some of them; set it to another share",
-                                        data.validation, files->images()));
-        }
-        source.validation = some(files, {0, held_out}, false);
-    }
+        return some(other, {0, other->images()}, false);
+    };
+    source.validation = held_out("data.validation_path", data.validation_path, {0, validation});
+    source.test = held_out("data.test_path", data.test_path, {validation, test});
     return source;
 }
 
@@ -165,11 +183,11 @@ std::int64_t whole_batches(const Dataset& validation, int ranks, int batch) {
     if (validation.samples() < rows) {
         throw DataError(
             "data.batch",
-            fmt::format(
-                "there {} {} sample{} to validate on, and one batch of all {} rank{} takes {} × {} = {}; "
-                "lower it, or hold out more",
-                validation.samples() == 1 ? "is" : "are", validation.samples(),
-                validation.samples() == 1 ? "" : "s", ranks, ranks == 1 ? "" : "s", ranks, batch, rows));
+            fmt::format("there {} {} held-out sample{}, and one batch of all {} rank{} takes {} × {} = {}; "
+                        "lower it, or hold out more",
+                        validation.samples() == 1 ? "is" : "are", validation.samples(),
+                        validation.samples() == 1 ? "" : "s", ranks, ranks == 1 ? "" : "s", ranks, batch,
+                        rows));
     }
     return validation.samples() / rows;
 }
@@ -195,29 +213,29 @@ DataSource open_data(const job::Job& job, std::shared_ptr<const Tokenizer> token
             const bool masked = job.model.type == job::ModelType::bert;
             settings.vocabulary = masked ? text_tokens(job.model.vocabulary) : job.model.vocabulary;
             settings.validation = job.data.validation;
+            settings.test = job.data.test;
             settings.tokenizer = std::move(tokenizer);
             TextSource source = open_text(settings);
-            if (!masked)
-                return {std::move(source.tokenizer), std::move(source.train), std::move(source.validation)};
             const Masking masking{job.model.context, source.tokenizer->vocabulary(), job.run.seed};
-            auto train = std::make_unique<MaskedDataset>(std::move(source.train), masking);
-            std::unique_ptr<Dataset> validation;
-            if (source.validation)
-                validation = std::make_unique<MaskedDataset>(std::move(source.validation), masking);
-            return {std::move(source.tokenizer), std::move(train), std::move(validation)};
+            const auto part = [&](std::unique_ptr<TextDataset> text) -> std::unique_ptr<Dataset> {
+                if (!masked || !text) return text;
+                return std::make_unique<MaskedDataset>(std::move(text), masking);
+            };
+            return {source.tokenizer, part(std::move(source.train)), part(std::move(source.validation)),
+                    part(std::move(source.test))};
         }
         if (job.reads_images() && !job.data.path.empty()) return prepared_images(job);
         if (job.reads_images()) {
             return {nullptr,
                     std::make_unique<SyntheticImages>(job.run.seed, job.data.image, job.data.classes),
-                    nullptr};
+                    nullptr, nullptr};
         }
         if (job.data.validation > 0) {
             throw DataError("data.validation",
                             "holds out a share of a text, and data.type is \"synthetic\"; omit it, or set "
                             "data.type to \"text\"");
         }
-        return {nullptr, std::make_unique<SyntheticDataset>(job.run.seed, job.model.width), nullptr};
+        return {nullptr, std::make_unique<SyntheticDataset>(job.run.seed, job.model.width), nullptr, nullptr};
     } catch (const DataError& error) {
         if (error.key().empty()) throw;
         throw DataError(where(job, error.key()) + error.what());

@@ -47,11 +47,13 @@ struct StepReport {  // called in order of steps, from one of rank 0's process's
     double loss =
         0;  // mean over micro-batches and ranks, summed in double: for each micro-batch, rank by rank
     double seconds_since_start = 0;
-    double seconds = 0;  // that the step took; 0: unknown
+    double seconds = 0;           // that the step took; 0: unknown
+    std::optional<double> epoch;  // of the data, by the step's end: 1.5 in the middle of the second; none: it
+                                  // has no epochs
     StepMemory memory;
 };
 
-struct ValidationReport {            // called as StepReport is
+struct ValidationReport {            // called as StepReport is; also of the test
     std::int64_t step = 0;           // the step after which it was measured
     double loss = 0;                 // mean over the batches, summed in double: for each batch, rank by rank
     std::int64_t batches = 0;        // total over all ranks
@@ -67,17 +69,21 @@ struct RunControl {
 struct RunHooks {
     // The rank's buffers hold the initial values and its streams are empty: a checkpoint may be put in place.
     std::function<void(int rank, RankRunner&)> after_setup;
-    // After every checkpoint.every steps, after the last and after a stop; `steps_done` counts from the very
+    // As often as checkpoint.every says, after the last and after a stop; `steps_done` counts from the very
     // first step, not from this run's. Until the last rank's call has returned, all ranks' streams are empty
     // and no rank continues.
     std::function<void(int rank, std::int64_t steps_done, RankRunner&)> at_step_end;
+    // Before the test, likewise: may put other parameters in place, and returns the steps after which these
+    // were.
+    std::function<std::int64_t(int rank, std::int64_t steps_done, RankRunner&)> before_test;
 };
 
 struct RunOptions {
     profiler::Recorder* recorder = nullptr;     // null: nothing is recorded
     const data::Dataset* validation = nullptr;  // the held-out data; null: no validation
+    const data::Dataset* test_data = nullptr;   // evaluated once, after the last step; null: no test
     std::function<void(const StepReport&)> on_step;
-    std::function<void(const ValidationReport&)> on_validation;
+    std::function<void(const ValidationReport&)> on_validation, on_test;
     // Called on the thread of rank 0, in the order of steps, with overflow_line() of a skipped step.
     std::function<void(const std::string&)> on_overflow;
     // Called once on the caller's thread, before the first step, with one sentence on what the trace cannot
@@ -98,7 +104,9 @@ struct RunResult {
     std::vector<double> losses;    // by step, from first_step on
     std::vector<double> known_at;  // when each was known, in seconds since the run's start
     std::vector<ValidationReport> validation;
+    std::optional<ValidationReport> test;     // none: there is no test, or the last step was not reached
     std::int64_t steps_done = 0;              // including those before this run
+    std::optional<double> epochs;             // of the data, likewise; none: it has no epochs
     std::optional<std::int64_t> stopped_at;   // RunControl::stop: steps_done when it ended early
     std::optional<std::int64_t> diverged_at;  // the step from which the losses were too large (divergence.h)
     std::string divergence;                   // one sentence on it

@@ -52,14 +52,16 @@ struct StepMemory {
 // The values of a step; nothing of the job is needed when they are written.
 struct StepMetrics {
     StepMetrics(const job::Job& job, std::int64_t step, double seconds, const StepMemory& of,
-                std::optional<double> gradient_norm = {})
+                std::optional<double> gradient_norm = {}, std::optional<double> of_epoch = {})
         : items(job),
           rate(learning_rate(job.optimizer, batch_factor(job), job.run.steps, step)),
           per_second(seconds > 0 ? static_cast<double>(items.count) / seconds : 0),
           memory(of),
-          norm(gradient_norm) {}
+          norm(gradient_norm),
+          epoch(of_epoch) {}
     void add_to(traces::store::EventSink& sink, const MetricPlace& place) const {
         add_metric(sink, place, "learning_rate", rate);
+        if (epoch) add_metric(sink, place, "epoch", *epoch);
         // That of a step which a loss scale skips is infinite or not a number.
         if (norm && std::isfinite(*norm)) add_metric(sink, place, "gradient_norm", *norm);
         if (per_second > 0) add_metric(sink, place, items.rate_name, per_second);
@@ -70,7 +72,8 @@ struct StepMetrics {
     StepItems items;
     double rate = 0, per_second = 0;  // the learning rate; items, 0: unknown
     StepMemory memory;
-    std::optional<double> norm;  // of the gradients before they are clipped; none: not reported
+    std::optional<double> norm;   // of the gradients before they are clipped; none: not reported
+    std::optional<double> epoch;  // StepReport
 };
 
 }  // namespace shardscope::trainer::executor

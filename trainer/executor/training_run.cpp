@@ -15,6 +15,7 @@
 
 #include <fmt/core.h>
 
+#include "trainer/data/epochs.h"
 #include "trainer/data/loader.h"
 #include "trainer/data/own_tokens.h"
 #include "trainer/executor/divergence.h"
@@ -53,7 +54,8 @@ class From final : public data::Dataset {
 };
 
 // What ranks tell to the process of rank 0.
-constexpr const char *kLoss = "loss", *kAccuracy = "accuracy", *kValidation = "validation";
+constexpr const char *kLoss = "loss", *kAccuracy = "accuracy", *kValidation = "validation",
+                     *kTestAccuracy = "test accuracy", *kTest = "test";
 
 // Training: what the host threads share, and what each of them does.
 class Training {
@@ -81,15 +83,27 @@ class Training {
     void listen();
     Rank& own(int rank) { return ranks_state_[static_cast<std::size_t>(rank - ranks_.here().front())]; }
     void validate(int rank, std::int64_t steps_done, RankRunner& runner);
+    void test(int rank, std::int64_t steps_done, RankRunner& runner);
+    struct HeldOut {
+        const data::Dataset& data;
+        std::int64_t batches;  // of each rank
+        const char *name, *accuracy;
+    };
+    void evaluate(const HeldOut& held_out, int rank, std::int64_t steps_done, RankRunner& runner);
     void save(int rank, std::int64_t steps_done, RankRunner& runner);
     HostCalls calls_of(int rank);
     void on_loss(const BoardLoss& loss);
     void on_loss_scale(const LossScaleStep& step);
     void on_validation(const BoardLoss& loss);
+    void on_test(const BoardLoss& loss);
+    ValidationReport evaluated(const BoardLoss& loss, const char* loss_name, const char* accuracy_name);
     void mark_divergence(const MetricPlace& place);
     void judge_losses();
     LossBoard& board(std::string_view name) {
-        return name == kLoss ? losses_ : name == kAccuracy ? accuracies_ : validation_;
+        if (name == kLoss) return losses_;
+        if (name == kTest) return test_;
+        if (name == kTestAccuracy) return test_accuracies_;
+        return name == kAccuracy ? accuracies_ : validation_;
     }
     std::string not_finite(const BoardLoss& loss) const;
     // The boards count the ranks of every pipeline place. Only those of the last stage compute losses, and
@@ -107,13 +121,26 @@ class Training {
     }
     data::LoaderOptions loading(int rank, std::int64_t batches) const;
     bool validates() const { return program_.evaluation() && options_.validation; }
-    std::int64_t validation_batches() const;
+    bool tests() const { return program_.evaluation() && options_.test_data; }
+    // Of each rank; 0: there is no such data. Throws DataError if it has less than one.
+    std::int64_t batches_of(const data::Dataset* held_out) const {
+        return program_.evaluation() && held_out
+                   ? whole_batches(*held_out, job_.data_ranks(), job_.data.batch)
+                   : 0;
+    }
+    data::Position position_after(std::int64_t steps) const {
+        return {steps, options_.first_sample + (steps - options_.first_step) * job_.samples_per_step()};
+    }
+    std::optional<double> epoch_after(std::int64_t steps) const {
+        if (train_.samples() == 0) return std::nullopt;
+        return static_cast<double>(position_after(steps).samples) / static_cast<double>(train_.samples());
+    }
 
     const sharding::Program& program_;
     const job::Job& job_;
     const RunOptions& options_;
     const From train_;
-    const std::int64_t validation_batches_;  // of each rank
+    const std::int64_t validation_batches_, test_batches_;
     const Clock::time_point start_ = Clock::now();
     // When training began or went on after a pause, in seconds since the start, and the step whose loss the
     // pause reads: of this process's first rank.
@@ -123,9 +150,9 @@ class Training {
     std::int64_t since_pause_ = 0;    // losses that were known since training went on
     RunResult result_;                // the boards' locks guard what several threads write
     bool flagged_ = false;            // an output was not finite in this step or the next
-    std::optional<double> accuracy_;  // of the validation whose loss the ranks tell next
+    std::optional<double> accuracy_;  // of the evaluation whose loss the ranks tell next
     Divergence divergence_;
-    LossBoard losses_, accuracies_, validation_;
+    LossBoard losses_, accuracies_, validation_, test_accuracies_, test_;
     StopGate gate_;
     std::optional<StopAgreement> agreement_;
     std::vector<Rank> ranks_state_;  // of this process
@@ -143,7 +170,8 @@ Training::Training(const sharding::Program& program, const data::Dataset& datase
       job_(program.job()),
       options_(options),
       train_(dataset, options.first_sample),
-      validation_batches_(validation_batches()),
+      validation_batches_(batches_of(options.validation)),
+      test_batches_(batches_of(options.test_data)),
       divergence_(job_.train.diverged_above),
       losses_({board_ranks(), ranks_with_losses(), job_.parallel.context},
               [this](const BoardLoss& loss) { on_loss(loss); }),
@@ -151,6 +179,10 @@ Training::Training(const sharding::Program& program, const data::Dataset& datase
                   [this](const BoardLoss& accuracy) { accuracy_ = accuracy.loss; }),
       validation_({board_ranks(), ranks_with_losses(), job_.parallel.context},
                   [this](const BoardLoss& loss) { on_validation(loss); }),
+      test_accuracies_({board_ranks(), ranks_with_losses(), job_.parallel.context},
+                       [this](const BoardLoss& accuracy) { accuracy_ = accuracy.loss; }),
+      test_({board_ranks(), ranks_with_losses(), job_.parallel.context},
+            [this](const BoardLoss& loss) { on_test(loss); }),
       gate_(options.control ? &options.control->stop : nullptr, options.first_step, asks(options)),
       ranks_state_(options.processes ? 1 : static_cast<std::size_t>(job_.run.ranks)),
       ranks_(program,
@@ -170,7 +202,7 @@ void Training::listen() {
     world::World& world = *options_.processes->world;
     agreement_.emplace(world, gate_);
     if (world.rank() > 0) return;
-    for (const char* name : {kLoss, kAccuracy, kValidation}) {
+    for (const char* name : {kLoss, kAccuracy, kValidation, kTestAccuracy, kTest}) {
         world.on(name, lifeline_.guard([name](Training& own, int rank, std::string_view text) {
             own.hear(own.board(name), rank, text);
         }));
@@ -211,10 +243,6 @@ void Training::hear(LossBoard& board, int rank, std::string_view text) {
     } catch (...) {
         ranks_.fail(std::current_exception());
     }
-}
-
-std::int64_t Training::validation_batches() const {
-    return validates() ? whole_batches(*options_.validation, job_.data_ranks(), job_.data.batch) : 0;
 }
 
 RunResult Training::run() {
@@ -275,22 +303,26 @@ void Training::host(int rank, RankRunner& runner) {
         put_aside([&] { save(rank, done, runner); });
         saved = done;
     };
-    const auto every = [&](std::int64_t period) { return period > 0 && done % period == 0; };
+    const auto is_time = [&](const job::Every& every) {
+        return data::is_time(every, position_after(done - 1), position_after(done), train_.samples());
+    };
     while (done < steps && gate_.enter(done)) {
         step(rank, done, runner);
         ++done;
-        if (every(job_.train.validate_every)) validate_now();
-        if (every(job_.checkpoint.every)) save_now();
+        if (is_time(job_.train.validate_every)) validate_now();
+        if (is_time(job_.checkpoint.every)) save_now();
     }
     if (done > first) {
         read_last_loss(rank, done, runner);
         if (done == steps) validate_now();
         save_now();
+        if (done == steps && tests()) put_aside([&] { test(rank, done, runner); });
     }
     own(rank).loader.reset();
     if (rank != ranks_.here().front()) return;
     result_.seconds = seconds_since(begin) - aside;
     result_.steps_done = done;
+    result_.epochs = epoch_after(done);
     if (done < steps) result_.stopped_at = done;
 }
 
@@ -311,21 +343,34 @@ void Training::read_last_loss(int rank, std::int64_t steps_done, RankRunner& run
 }
 
 void Training::validate(int rank, std::int64_t steps_done, RankRunner& runner) {
+    evaluate({*options_.validation, validation_batches_, kValidation, kAccuracy}, rank, steps_done, runner);
+}
+
+void Training::test(int rank, std::int64_t steps_done, RankRunner& runner) {
+    if (options_.hooks.before_test) {
+        ranks_.meet();
+        steps_done = options_.hooks.before_test(rank, steps_done, runner);
+        ranks_.meet();
+    }
+    evaluate({*options_.test_data, test_batches_, kTest, kTestAccuracy}, rank, steps_done, runner);
+}
+
+void Training::evaluate(const HeldOut& held_out, int rank, std::int64_t steps_done, RankRunner& runner) {
     Rank& state = own(rank);
-    runner.trace().push_range("validation");
-    const data::OwnTokens tokens = own_tokens(*options_.validation, rank);
-    data::DataLoader loader(tokens, loading(rank, validation_batches_));
+    runner.trace().push_range(held_out.name);
+    const data::OwnTokens tokens = own_tokens(held_out.data, rank);
+    data::DataLoader loader(tokens, loading(rank, held_out.batches));
     state.validation = &loader;
     state.validation_losses.clear();
     state.accuracies.clear();
-    for (std::int64_t i = 0; i < validation_batches_; ++i)
+    for (std::int64_t i = 0; i < held_out.batches; ++i)
         runner.run(*program_.of(rank).evaluation(), steps_done - 1);
     runner.drain();
     state.validation = nullptr;
     runner.trace().pop_range();
     // First, so that it is known when the last loss arrives.
-    if (!state.accuracies.empty()) tell(kAccuracy, rank, steps_done - 1, state.accuracies, -1, {});
-    tell(kValidation, rank, steps_done - 1, state.validation_losses, -1, {});
+    if (!state.accuracies.empty()) tell(held_out.accuracy, rank, steps_done - 1, state.accuracies, -1, {});
+    tell(held_out.name, rank, steps_done - 1, state.validation_losses, -1, {});
 }
 
 void Training::save(int rank, std::int64_t steps_done, RankRunner& runner) {
@@ -384,13 +429,15 @@ void Training::on_loss(const BoardLoss& loss) {
     const double seconds = seconds_of(loss.step, now);
     if (options_.recorder) {
         options_.recorder->describe_with(
-            [metrics = StepMetrics(job_, loss.step, seconds, loss.memory, loss.gradient_norm), place,
-             loss](traces::store::EventSink& sink) {
+            [metrics = StepMetrics(job_, loss.step, seconds, loss.memory, loss.gradient_norm,
+                                   epoch_after(loss.step + 1)),
+             place, loss](traces::store::EventSink& sink) {
                 sink.add(traces::schema::LossRow{loss.step, loss.loss});
                 metrics.add_to(sink, place);
             });
     }
-    if (options_.on_step) options_.on_step({loss.step, loss.loss, now, seconds, loss.memory});
+    if (options_.on_step)
+        options_.on_step({loss.step, loss.loss, now, seconds, epoch_after(loss.step + 1), loss.memory});
 }
 
 void Training::mark_divergence(const MetricPlace& place) {
@@ -423,21 +470,32 @@ double Training::seconds_of(std::int64_t step, double now) {
 
 MetricPlace Training::place_of(std::int64_t step) const {
     return {.step = step,
-            .sample = options_.first_sample + (step + 1 - options_.first_step) * StepItems(job_).samples,
+            .sample = position_after(step + 1).samples,
             .time = options_.recorder ? options_.recorder->now_ns() : 0};
 }
 
-void Training::on_validation(const BoardLoss& loss) {
+// What the ranks found in held-out data, and its metrics.
+ValidationReport Training::evaluated(const BoardLoss& loss, const char* loss_name,
+                                     const char* accuracy_name) {
     const ValidationReport report{loss.step, loss.loss, loss.pieces, accuracy_};
-    result_.validation.push_back(report);
     if (options_.recorder) {
         options_.recorder->describe_with(
-            [place = place_of(loss.step), report](traces::store::EventSink& sink) {
-                add_metric(sink, place, "validation_loss", report.loss);
-                if (report.accuracy) add_metric(sink, place, "accuracy", *report.accuracy);
+            [place = place_of(loss.step), report, loss_name, accuracy_name](traces::store::EventSink& sink) {
+                add_metric(sink, place, loss_name, report.loss);
+                if (report.accuracy) add_metric(sink, place, accuracy_name, *report.accuracy);
             });
     }
-    if (options_.on_validation) options_.on_validation(report);
+    return report;
+}
+
+void Training::on_validation(const BoardLoss& loss) {
+    result_.validation.push_back(evaluated(loss, "validation_loss", "accuracy"));
+    if (options_.on_validation) options_.on_validation(result_.validation.back());
+}
+
+void Training::on_test(const BoardLoss& loss) {
+    result_.test = evaluated(loss, "test_loss", "test_accuracy");
+    if (options_.on_test) options_.on_test(*result_.test);
 }
 
 std::string Training::not_finite(const BoardLoss& loss) const {

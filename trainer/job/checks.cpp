@@ -81,7 +81,7 @@ void Checks::simulation() const {
     }
 }
 
-void Checks::data() const {
+void Checks::data() {
     const bool text = job_.data.type == DataType::text;
     if (job_.model.type == ModelType::mlp && text) {
         refuse("data.type", "model.type",
@@ -98,13 +98,16 @@ void Checks::data() const {
         refuse("data.path", "data.type", "\"text\" data needs a path; set data.path to a file or folder");
     }
     const bool files = job_.reads_images() && !job_.data.path.empty();
-    if (!text && !files && job_.data.validation > 0) {
-        refuse("data.validation", "data.type",
+    for (const auto& [key, share] :
+         {std::pair{"data.validation", job_.data.validation}, std::pair{"data.test", job_.data.test}}) {
+        if (text || files || share == 0) continue;
+        refuse(key, "data.type",
                job_.reads_images()
                    ? "images that are made have no end to hold out; set data.path, or omit the key"
                    : "only \"text\" and \"images\" can be held out; omit the key");
     }
-    if (job_.train.validate_every > 0 && !job_.validates()) {
+    epochs();
+    if (job_.train.validate_every && !job_.validates()) {
         refuse("train.validate_every", "data.validation",
                "nothing is held out to validate on; set data.validation, 0.1 for a tenth of the data");
     }
@@ -112,6 +115,27 @@ void Checks::data() const {
         refuse("train.gradient_norm", "train.clip_norm",
                "clipping computes the norm, and its metric is recorded anyway; omit the key");
     }
+}
+
+// How long the run is, in steps or in epochs: the command line outweighs the file.
+void Checks::epochs() {
+    const auto by_command = [&](const char* key) { return given(key) && origins_.at(key) == kCommandLine; };
+    if (job_.train.epochs > 0 && given("run.steps")) {
+        if (by_command("run.steps") == by_command("train.epochs")) {
+            refuse("train.epochs", "run.steps",
+                   "run.steps also says how long the run is; omit one of the two keys");
+        }
+        if (by_command("run.steps")) job_.train.epochs = 0;
+    }
+    if (!job_.data.path.empty() || !job_.counts_epochs()) return;
+    const char* key = job_.train.epochs > 0              ? "train.epochs"
+                      : job_.train.validate_every.epochs ? "train.validate_every"
+                                                         : "checkpoint.every";
+    refuse(key, "data.type",
+           job_.data.type == DataType::text
+               ? "how many samples an epoch has follows from the text; set data.path, or count steps"
+               : "samples that are made do not repeat, so there are no epochs; count steps, with run.steps, "
+                 "or set data.path to files");
 }
 
 // The sizes of the axes divide the ranks.
@@ -424,7 +448,7 @@ void Checks::optimizer() {
 }
 
 void Checks::rest() const {
-    if (job_.checkpoint.every > 0 && job_.checkpoint.save.empty()) {
+    if (job_.checkpoint.every && job_.checkpoint.save.empty()) {
         refuse("checkpoint.every", "checkpoint.save",
                "there is nowhere to save; set checkpoint.save to a folder");
     }

@@ -58,7 +58,8 @@ class Checks {
     void experts() const;
     void expert_groups() const;
     void attention();
-    void data() const;
+    void data();
+    void epochs();
     void mesh() const;
     void context() const;
     void strategy();

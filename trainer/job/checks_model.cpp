@@ -48,7 +48,7 @@ void Checks::images() const {
                                job_.model.type == ModelType::mlp ? "an" : "a", word_of(job_.model.type)));
         }
         const DataSection data;
-        const std::array<std::pair<const char*, bool>, 12> set = {
+        const std::array<std::pair<const char*, bool>, 13> set = {
             {{"data.image", job_.data.image != data.image},
              {"data.classes", job_.data.classes != data.classes},
              {"data.resize", job_.data.resize != 0},
@@ -58,6 +58,7 @@ void Checks::images() const {
              {"data.mean", job_.data.mean != data.mean},
              {"data.std", job_.data.deviation != data.deviation},
              {"data.validation_path", !job_.data.validation_path.empty()},
+             {"data.test_path", !job_.data.test_path.empty()},
              {"train.label_smoothing", job_.train.label_smoothing > 0},
              {"parallel.sync_batch_norm", job_.parallel.sync_batch_norm},
              {"ddp.broadcast_buffers", !job_.ddp.broadcast_buffers}}};
@@ -130,14 +131,15 @@ void Checks::images() const {
 void Checks::preparation() const {
     const DataSection &data = job_.data, defaults;
     if (data.path.empty()) {
-        const std::array<std::pair<const char*, bool>, 7> set = {
+        const std::array<std::pair<const char*, bool>, 8> set = {
             {{"data.resize", data.resize != 0},
              {"data.crop", data.crop != defaults.crop},
              {"data.padding", data.padding != 0},
              {"data.flip", data.flip},
              {"data.mean", data.mean != defaults.mean},
              {"data.std", data.deviation != defaults.deviation},
-             {"data.validation_path", !data.validation_path.empty()}}};
+             {"data.validation_path", !data.validation_path.empty()},
+             {"data.test_path", !data.test_path.empty()}}};
         for (const auto& [key, wanted] : set) {
             if (wanted)
                 refuse(key, key,
@@ -148,16 +150,20 @@ void Checks::preparation() const {
         refuse("data.validation", "data.validation_path",
                "the images of data.validation_path are validated on; omit one of the two keys");
     }
+    if (data.test > 0 && !data.test_path.empty()) {
+        refuse("data.test", "data.test_path",
+               "the images of data.test_path are tested on; omit one of the two keys");
+    }
     if (data.padding > 0 && data.crop != ImageCrop::random) {
         refuse(
             "data.padding", "data.crop",
             "only a random place of an image needs a border; set data.crop to \"random\", or omit the key");
     }
-    if (data.resize > 0 && data.crop == ImageCrop::resized && !job_.validates()) {
-        refuse(
-            "data.resize", "data.crop",
-            "a crop that is \"resized\" is made of the whole image, and nothing is validated, whose images "
-            "it would resize; omit the key");
+    if (data.resize > 0 && data.crop == ImageCrop::resized && !job_.validates() && !job_.tests()) {
+        refuse("data.resize", "data.crop",
+               "a crop that is \"resized\" is made of the whole image, and nothing is validated or tested, "
+               "whose "
+               "images it would resize; omit the key");
     }
     if (data.resize > 0 && data.resize < data.image) {
         refuse(

@@ -11,14 +11,13 @@ namespace {
 
 // "steps = 20", as a job file writes it: text in quotes.
 std::string with_default(const Key& key, const Job& defaults) {
-    const std::string value = to_text(key.get(defaults));
-    return key.type == ValueType::text ? fmt::format("{} = \"{}\"", key.name, value)
-                                       : fmt::format("{} = {}", key.name, value);
+    return fmt::format("{} = {}", key.name, toml_of(key, key.get(defaults)));
 }
 
 // The allowed values in brackets; empty for booleans and free text.
 std::string limits(const Key& key) {
-    if (key.type == ValueType::boolean || (key.type == ValueType::text && key.choices.empty())) return {};
+    if (key.type == ValueType::boolean || (key.type == ValueType::text && key.choices.empty() && !key.counts))
+        return {};
     return fmt::format(" [{}]", allowed(key));
 }
 

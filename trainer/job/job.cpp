@@ -136,12 +136,15 @@ void read_section(Job& job, const std::string& file, std::string_view section, c
         if (key->full_name() == "fsdp.unit" && node.is_array() &&
             (node.as_array()->empty() || node.is_array_of_tables())) {
             value = unit_rules(file, *node.as_array());
+        } else if (node.is_integer() && key->counts) {
+            value = std::to_string(node.as_integer()->get());
         } else if (node.is_boolean() && !key->choices.empty()) {  // auto, true or false
             value = node.as_boolean()->get() ? "true" : "false";
         }
         if (!value) {
             throw JobError(fmt::format("{}: {}: expected {}, found {}; use {}", where, key->full_name(),
-                                       name(key->type), found(node), allowed(*key)));
+                                       key->counts ? "an integer or a text" : name(key->type), found(node),
+                                       allowed(*key)));
         }
         set_key(job, *key, *value, where, origins);
     }

@@ -135,6 +135,21 @@ std::vector<SlowLink> parse_slow_links(const std::string& text);
 std::string to_text(const std::vector<SlowRank>& ranks);
 std::string to_text(const std::vector<SlowLink>& links);
 
+inline constexpr std::int64_t kMostSteps = 1'000'000'000;  // of a run
+
+// How often something is done: after so many steps, or epochs of the data; 0: never.
+struct Every {
+    // NOLINTNEXTLINE(google-explicit-constructor): a plain number is one of steps
+    constexpr Every(std::int64_t of = 0, bool in_epochs = false) : count(of), epochs(in_epochs) {}
+    std::int64_t count;
+    bool epochs;
+    explicit operator bool() const { return count > 0; }
+    bool operator==(const Every&) const = default;
+};
+// "100", "1 epoch", "2 epochs"; JobError for anything else.
+Every parse_every(const std::string& text);
+std::string to_text(const Every& every);
+
 // sim: nothing is computed; a cost model predicts the time and memory on a cluster (trainer/sim).
 enum class DeviceKind : std::uint8_t { cpu, cuda, sim };
 inline constexpr int kMostRanks = 256;  // of a real run; a simulation can have more
@@ -143,7 +158,7 @@ enum class CommKind : std::uint8_t { automatic, local, mpi, gloo, tcp, nccl };
 enum class SumOrder : std::uint8_t { ordered, ring };
 
 struct RunSection {
-    std::int64_t steps = 20;
+    std::int64_t steps = 20;  // with train.epochs they follow from the data (data/epochs.h)
     std::int64_t seed = 1;
     int ranks = 1;
     DeviceKind device = DeviceKind::cpu;
@@ -190,8 +205,10 @@ struct DataSection {
     int batch = 8;          // samples per rank and micro-batch
     int workers = 0;        // threads per rank that prepare batches ahead; 0: none
     double validation = 0;  // share of the text that is held out, at its end; of the images, at random
+    double test = 0;        // the same for the test at the end; of a text what comes last
     // Of images.
     std::string validation_path;  // images that are only validated on
+    std::string test_path;        // images that are only tested on
     int image = 224;              // pixels of a side
     int classes = 1000;
     int resize = 0;  // pixels of the shorter side before the crop; 0: those of `image`
@@ -246,10 +263,11 @@ struct TrainSection {
     double clip_norm = 0;           // 0: gradients are not clipped
     bool gradient_norm = false;     // the norm is computed for its metric alone; clipping computes it anyway
     bool reports_norm() const { return clip_norm > 0 || gradient_norm; }
-    std::int64_t validate_every = 0;  // steps; 0: only at the end, if there is something to validate on
-    ModuleSelection freeze;           // modules whose parameters are not trained
-    double label_smoothing = 0;       // images
-    double diverged_above = 10;       // times the first loss; 0: no loss is too large
+    std::int64_t epochs = 0;     // 0: run.steps says how long
+    Every validate_every;        // 0: only at the end, if there is something to validate on
+    ModuleSelection freeze;      // modules whose parameters are not trained
+    double label_smoothing = 0;  // images
+    double diverged_above = 10;  // times the first loss; 0: no loss is too large
 };
 
 struct PrecisionSection {
@@ -311,7 +329,7 @@ std::string to_text(const KeptCheckpoints& kept);
 struct CheckpointSection {
     std::string save, load;    // folders; empty: none
     std::string initial_load;  // a folder or file from which only the parameters are taken; empty: none
-    std::int64_t every = 0;    // steps between saves; 0: at the end only
+    Every every;               // between saves; 0: at the end only
     KeptCheckpoints keep;
     CheckpointFormat format = CheckpointFormat::sharded;
 };
@@ -342,6 +360,15 @@ struct Job {
     int model_ranks() const { return parallel.tensor * parallel.context * parallel.pipeline; }
     bool reads_images() const { return data.type == DataType::images; }
     bool validates() const { return data.validation > 0 || !data.validation_path.empty(); }
+    bool tests() const { return data.test > 0 || !data.test_path.empty(); }
+    // Whether something of it counts epochs of the data.
+    bool counts_epochs() const {
+        return train.epochs > 0 || train.validate_every.epochs || checkpoint.every.epochs;
+    }
+    // Of all ranks and micro-batches.
+    std::int64_t samples_per_step() const {
+        return std::int64_t{data_ranks()} * train.accumulation * data.batch;
+    }
     // Whether a token attends only to those before it.
     bool is_causal() const { return model.type != ModelType::bert && model.type != ModelType::vit; }
 };

@@ -106,6 +106,10 @@ std::vector<std::string_view> strategy_names() {
     return names;
 }
 
+Key counts(Key key) {
+    key.counts = true;
+    return key;
+}
 Key own(Key key) {
     key.own = true;
     return key;
@@ -182,7 +186,7 @@ std::vector<Key> make_keys() {
     const KeysOf checkpoint("checkpoint", &Job::checkpoint);
     const KeysOf sim("sim", &Job::sim);
     return {
-        run.integer("steps", &RunSection::steps, 1, 1e9, "optimizer steps"),
+        run.integer("steps", &RunSection::steps, 1, kMostSteps, "optimizer steps; or give train.epochs"),
         run.integer("seed", &RunSection::seed, 0, kMaxInteger, "seed of the weights and the samples"),
         run.integer(
             "ranks", &RunSection::ranks, 1, 65536,
@@ -291,6 +295,11 @@ std::vector<Key> make_keys() {
                     "text, images: share that is held out to validate on: the end of a text, some images"),
         own(data.text("validation_path", &DataSection::validation_path,
                       "images: a file or folder, as data.path, that is only validated on")),
+        data.number("test", &DataSection::test, 0, 0.5,
+                    "text, images: share that is held out to test on when training has ended: the very end "
+                    "of a text, some images"),
+        own(data.text("test_path", &DataSection::test_path,
+                      "images: a file or folder, as data.path, that is only tested on")),
         data.integer("image", &DataSection::image, 1, 4096, "images: pixels of a side"),
         data.integer("classes", &DataSection::classes, 2, 1000000, "images: classes of the labels"),
         data.integer("resize", &DataSection::resize, 0, 8192,
@@ -395,6 +404,9 @@ std::vector<Key> make_keys() {
                     "statistics of the "
                     "first one"),
 
+        train.integer("epochs", &TrainSection::epochs, 0, kMostSteps,
+                      "text, images: how often each sample is trained on; run.steps follows from it; 0: "
+                      "run.steps says how long"),
         train.integer("accumulation", &TrainSection::accumulation, 1, 65536, "micro-batches per step"),
         train.boolean("accumulation_sync", &TrainSection::accumulation_sync,
                       "reduce gradients after every micro-batch; false: after the last one (no_sync)"),
@@ -403,8 +415,9 @@ std::vector<Key> make_keys() {
         train.boolean(
             "gradient_norm", &TrainSection::gradient_norm,
             "report the norm of all gradients together as a metric; train.clip_norm reports it anyway"),
-        train.integer("validate_every", &TrainSection::validate_every, 0, 1e9,
-                      "steps between validations; 0: at the end only (with data.validation)"),
+        counts(train.parsed("validate_every", &TrainSection::validate_every, parse_every,
+                            "steps, or epochs, between validations; 0: at the end only (with "
+                            "data.validation)")),
         train.parsed("freeze", &TrainSection::freeze, parse_modules,
                      "modules whose parameters are not trained: none, module:NAME[,NAME], path: or every:"),
         train.number("label_smoothing", &TrainSection::label_smoothing, 0, 0.99,
@@ -485,8 +498,8 @@ std::vector<Key> make_keys() {
         own_path(checkpoint.text("initial_load", &CheckpointSection::initial_load,
                                  "folder or .safetensors file of the parameters that training starts with, "
                                  "at step 0 with a new optimizer; empty: none")),
-        checkpoint.integer("every", &CheckpointSection::every, 0, 1e9,
-                           "steps between checkpoints; 0: only at the end and at a stop"),
+        counts(checkpoint.parsed("every", &CheckpointSection::every, parse_every,
+                                 "steps, or epochs, between checkpoints; 0: only at the end and at a stop")),
         checkpoint.parsed("keep", &CheckpointSection::keep, parse_kept,
                           "all, best (the lowest validation loss, and the newest) or last:N (the N newest)"),
         checkpoint.choice(
@@ -577,6 +590,12 @@ std::string text_of(const Job& job, std::string_view full_name) {
     return to_text(find_key(full_name)->get(job));
 }
 
+std::string toml_of(const Key& key, const Value& value) {
+    std::string text = to_text(value);
+    if (key.type != ValueType::text) return text;
+    return key.counts && text.find(' ') == std::string::npos ? text : toml_text(text);
+}
+
 std::string allowed(const Key& key) {
     switch (key.type) {
         case ValueType::boolean:
@@ -591,6 +610,7 @@ std::string allowed(const Key& key) {
         case ValueType::text:
             break;
     }
+    if (key.counts) return fmt::format("0 to {}, or \"1 epoch\"", kMostSteps);
     if (key.choices.empty()) return "a text";
     return fmt::format("\"{}\"", traces::schema::joined(key.choices, "\" or \""));
 }

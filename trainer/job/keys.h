@@ -21,6 +21,7 @@ struct Key {
     double low = -std::numeric_limits<double>::infinity();
     double high = std::numeric_limits<double>::infinity();
     bool high_open = false;
+    bool counts = false;       // text: also an integer, which needs no quotes
     bool own = false;          // ranks may have different values, because their hosts differ
     bool all_or_none = false;  // own, but set on every rank or on none
     std::size_t count = 0;     // numbers: how many; 0: any number of them
@@ -50,6 +51,9 @@ const Key* find_key(std::string_view full_name);
 
 // The value of a key that exists, in the form of a job file.
 std::string text_of(const Job& job, std::string_view full_name);
+
+// The value as a job file writes it.
+std::string toml_of(const Key& key, const Value& value);
 
 // What is wrong with `value` and what to do, as the second half of a sentence; empty if it is valid.
 std::string problem(const Key& key, const Value& value);

@@ -11,8 +11,6 @@ namespace shardscope::trainer::job {
 
 namespace {
 
-constexpr const char* kCommandLine = "command line";
-
 bool on_command_line(const Origins& origins, const std::string& key) {
     const auto origin = origins.find(key);
     return origin != origins.end() && origin->second == kCommandLine;

@@ -8,8 +8,7 @@ namespace shardscope::trainer::job {
 
 double batch_factor(const Job& job) {
     const std::int64_t batch = job.optimizer.lr_batch > 0 ? job.optimizer.lr_batch : job.data.batch;
-    return static_cast<double>(std::int64_t{job.data_ranks()} * job.train.accumulation * job.data.batch) /
-           static_cast<double>(batch);
+    return static_cast<double>(job.samples_per_step()) / static_cast<double>(batch);
 }
 
 double scaled_learning_rate(const OptimizerSection& optimizer, double factor) {

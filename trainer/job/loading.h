@@ -8,6 +8,9 @@
 
 namespace shardscope::trainer::job {
 
+// Where a key was given that is in no file.
+inline constexpr const char* kCommandLine = "command line";
+
 // Stores a value of the key's type in the job; a JobError that begins with `where` if it is not allowed.
 void set_key(Job& job, const Key& key, const Value& value, const std::string& where, Origins& origins);
 

@@ -65,7 +65,7 @@ void set_key(Job& job, const Key& key, const Value& value, const std::string& wh
 }
 
 void apply(Job& job, const Override& override, Origins& origins) {
-    const std::string where = "command line";
+    const std::string where = kCommandLine;
     const Key* key = find_key(override.key);
     if (key == nullptr)
         throw JobError(fmt::format("{}: --{}: {}", where, override.key, unknown_key(override.key)));

@@ -19,12 +19,11 @@ std::string job_file(const job::Job& job, std::string_view comment) {
         std::string lines;
         for (const job::Key& key : job::keys()) {
             if (key.section != section.name || is_of_the_trace(key)) continue;
+            if (job.train.epochs > 0 && key.full_name() == "run.steps") continue;  // they follow from it
             const job::Value value = key.get(job);
             // Some defaults depend on other keys, so a key that was given may equal the plain default.
             if (value == key.get(defaults) && !job.origins.contains(key.full_name())) continue;
-            lines += fmt::format(
-                "{} = {}\n", key.name,
-                key.type == job::ValueType::text ? job::toml_text(job::to_text(value)) : job::to_text(value));
+            lines += fmt::format("{} = {}\n", key.name, job::toml_of(key, value));
         }
         if (!lines.empty()) out += fmt::format("{}[{}]\n{}", out.empty() ? "" : "\n", section.name, lines);
     }

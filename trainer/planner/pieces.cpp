@@ -26,7 +26,7 @@ job::Job small_job(job::Job job, const char* schedule) {
     job.train.accumulation = 2;
     job.train.accumulation_sync = false;
     job.train.validate_every = 0;
-    job.data.validation = 0;
+    job.data.validation = job.data.test = 0;
     job.checkpoint = {};
     if (traits(job.fsdp.sharding_strategy).shards) {
         job.fsdp.sharding_strategy = job::ShardingStrategy::full_shard;

@@ -169,7 +169,7 @@ void Program::make_plans() {
         if (steps_.size() > 16) throw std::logic_error("the schedule does not become steady");
     }
     finish_ = make_finish();
-    if (job_.validates()) evaluation_ = make_evaluation();
+    if (job_.validates() || job_.tests()) evaluation_ = make_evaluation();
 }
 
 std::string Program::state_key() const {

@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include <fmt/core.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -114,6 +115,29 @@ TEST_F(Checkpoints, TheOneWithTheLowestValidationLossIsKept) {
     }
     EXPECT_THAT(read_file(save() + "/best"), ::testing::StartsWith("step-" + std::to_string(best + 1) + " "));
     EXPECT_EQ(train_json(gpt({"--run.steps=7", "--checkpoint.load=" + save()})).at("steps_done"), 7);
+}
+
+// The same model: its test is that of the best checkpoint's parameters, not of those at the end. A run that
+// stops after that step tests these.
+TEST_F(Checkpoints, TheBestIsTested) {
+    const Words held_out = {"--optimizer.lr=0.5", "--data.validation=0.2", "--data.test=0.2"};
+    const auto with = [&](Words more) {
+        more.insert(more.end(), held_out.begin(), held_out.end());
+        return gpt(more);
+    };
+    const Words best = with(
+        {"--run.steps=6", "--checkpoint.every=1", "--checkpoint.keep=best", "--checkpoint.save=" + save()});
+    const Json tested = train_json(best).at("test"), last = train_json(with({"--run.steps=6"})).at("test");
+    const auto step = tested.at("step").get<int>();
+    ASSERT_LT(step, 6);
+    EXPECT_EQ(last.at("step"), 6);
+    const auto loss = tested.at("loss").get<double>();
+    EXPECT_LT(loss, last.at("loss").get<double>());
+    EXPECT_EQ(train_json(with({fmt::format("--run.steps={}", step)})).at("test").at("loss").get<double>(),
+              loss);
+    Words processes = best;
+    processes.insert(processes.end(), {"--overwrite", "--run.processes=4"});
+    EXPECT_EQ(train_json(processes).at("test").at("loss").get<double>(), loss);
 }
 
 TEST_F(Checkpoints, AnotherRunsCheckpointIsNotReplacedWithoutOverwrite) {

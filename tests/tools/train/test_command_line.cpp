@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include <fmt/core.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -18,6 +19,7 @@ namespace TEST_FILE {
 using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::ContainsRegex;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 TEST(CommandLine, VersionIsTheProjectsAndTheSchemas) {
@@ -39,8 +41,8 @@ TEST(CommandLine, HelpListsEveryKeyInItsSection) {
           "tied_embeddings", "activation", "fused_activation", "attention", "experts", "experts_per_token",
           "capacity_factor", "balance_loss"}},
         {"data",
-         {"type", "path", "batch", "workers", "validation", "validation_path", "image", "classes", "resize",
-          "crop", "padding", "flip", "mean", "std"}},
+         {"type", "path", "batch", "workers", "validation", "validation_path", "test", "test_path", "image",
+          "classes", "resize", "crop", "padding", "flip", "mean", "std"}},
         {"parallel",
          {"mode", "tensor", "sequence", "sync_batch_norm", "context", "context_exchange", "pipeline",
           "schedule", "virtual_stages", "order", "stages", "expert"}},
@@ -51,8 +53,8 @@ TEST(CommandLine, HelpListsEveryKeyInItsSection) {
          {"bucket_cap_mb", "first_bucket_mb", "gradient_as_bucket_view", "static_graph", "shard_optimizer",
           "broadcast_buffers"}},
         {"train",
-         {"accumulation", "accumulation_sync", "clip_norm", "gradient_norm", "validate_every", "freeze",
-          "label_smoothing", "diverged_above"}},
+         {"epochs", "accumulation", "accumulation_sync", "clip_norm", "gradient_norm", "validate_every",
+          "freeze", "label_smoothing", "diverged_above"}},
         {"precision",
          {"param", "reduce", "buffer", "tf32", "loss_scale", "scale_rule", "initial_scale", "growth_interval",
           "hysteresis", "min_scale"}},
@@ -175,6 +177,84 @@ TEST(CommandLine, TheAccuracyOfImagesIsPrintedAndRecorded) {
     ASSERT_EQ(result.at("validation").size(), 2u);
     const auto accuracy = result["validation"][1].at("accuracy").get<double>();
     EXPECT_EQ(std::stod(recorded.back().substr(2)), accuracy);
+}
+
+// 40 images in steps of 2 x 5: 4 steps an epoch.
+TEST(CommandLine, EpochsAreALengthACadenceAndAMetric) {
+    const TemporaryFolder folder;
+    const std::string images = folder / "data_batch_1.bin", trace = folder / "run.sqlite";
+    trainer::testing::write_cifar(images, 40, 1);
+    const Words job = {sample("cifar.toml"), "--data.path=" + images, "--data.validation_path=" + images,
+                       "--model.width=4",    "--data.batch=5",        "--train.validate_every=1 epoch"};
+    Words words = job;
+    words.insert(words.end(), {"--train.epochs=2", "--checkpoint.save=" + (folder / "save"),
+                               "--checkpoint.every=1 epoch", "--trace", trace});
+    const Outcome outcome = train(words);
+    ASSERT_EQ(outcome.status, 0) << outcome.err;
+    EXPECT_THAT(outcome.err,
+                AllOf(HasSubstr("step 1/8  epoch 0.25/2  loss "), HasSubstr("validation after step 4: "),
+                      HasSubstr("step-4 ("), HasSubstr("step 8/8  epoch 2.00/2  loss ")));
+    EXPECT_THAT(
+        texts(trace, "SELECT printf('%g', value) FROM metrics WHERE name = 'epoch' ORDER BY step LIMIT 2"),
+        ElementsAre("0.25", "0.5"));
+    EXPECT_THAT(texts(trace,
+                      "SELECT value FROM SHARD_RUN WHERE key IN ('run.steps', 'train.epochs') "
+                      "ORDER BY key"),
+                ElementsAre("8", "2"));
+    // It goes on with half as many samples in a step, and as processes.
+    Words further = job;
+    further.insert(further.end(),
+                   {"--train.epochs=3", "--checkpoint.load=" + (folder / "save"), "--run.ranks=1",
+                    "--parallel.mode=none", "--parallel.sync_batch_norm=false"});
+    const Json longer = train_json(further);
+    EXPECT_EQ(longer.at("steps_done"), 8 + 8);
+    EXPECT_EQ(longer.at("epochs"), 3);
+    further[6] = "--train.epochs=2";
+    const Outcome over = train(further);
+    EXPECT_EQ(over.status, 2);
+    EXPECT_THAT(over.err, HasSubstr("command line: train.epochs: the checkpoint that training continues from "
+                                    "is after 2 epochs already"));
+    Words apart = job;
+    apart.insert(apart.end(), {"--train.epochs=1", "--run.processes=2"});
+    const Json processes = train_json(apart);
+    EXPECT_EQ(processes.at("steps_done"), 4);
+    EXPECT_EQ(processes.at("validation").size(), 1U);
+}
+
+// 60 images: 36 are trained on, 12 validated on and 12 tested on.
+TEST(CommandLine, TheTestComesAfterTheLastStep) {
+    const TemporaryFolder folder;
+    const std::string images = folder / "data_batch_1.bin", trace = folder / "run.sqlite";
+    trainer::testing::write_cifar(images, 60, 1);
+    Words words = {sample("cifar.toml"),
+                   "--data.path=" + images,
+                   "--data.validation_path=",
+                   "--data.validation=0.2",
+                   "--data.test=0.2",
+                   "--model.width=4",
+                   "--data.batch=5",
+                   "--run.steps=3",
+                   "--train.validate_every=0",
+                   "--trace",
+                   trace};
+    const Outcome outcome = train(words);
+    ASSERT_EQ(outcome.status, 0) << outcome.err;
+    EXPECT_THAT(outcome.err,
+                ContainsRegex("test after step 3: loss [0-9.]+, accuracy [0-9.]+ % over 2 batches"));
+    EXPECT_THAT(outcome.out,
+                ContainsRegex("Test with the parameters after step 3: loss [0-9.]+, accuracy [0-9.]+ %\n"));
+    EXPECT_THAT(
+        texts(trace, "SELECT name || ' ' || step FROM metrics WHERE name GLOB 'test_*' ORDER BY name"),
+        ElementsAre("test_accuracy 2", "test_loss 2"));
+    words.insert(words.end(), {"--overwrite", "--run.processes=2"});
+    const Json result = train_json(words);
+    EXPECT_EQ(result.at("test").at("step"), 3);
+    EXPECT_EQ(result["test"].at("batches"), 2);
+    EXPECT_THAT(outcome.out, HasSubstr(fmt::format("Test with the parameters after step 3: loss {:.6f}, ",
+                                                   result["test"]["loss"].get<double>())));
+    // All of them are tested on.
+    words.insert(words.end(), {"--data.test=0", "--data.test_path=" + images, "--run.steps=1"});
+    EXPECT_EQ(train_json(words).at("test").at("batches"), 12);
 }
 
 TEST(CommandLine, AllocatedActiveAndReservedAreDistinguished) {

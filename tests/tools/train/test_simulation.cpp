@@ -220,7 +220,7 @@ TEST(Simulation, NeedsNoDataAndSaysWhatItOmits) {
         train({sample("gpt-text.toml"), "--run.device=sim", "--data.path=/nowhere/at/all"});
     EXPECT_EQ(outcome.status, 0) << outcome.err;
     EXPECT_THAT(outcome.err, AllOf(HasSubstr("checkpoint.save: a simulation saves nothing"),
-                                   HasSubstr("data.validation: a simulation opens no data")));
+                                   HasSubstr("data.validation: a simulation computes no loss")));
 }
 
 }  // namespace TEST_FILE
