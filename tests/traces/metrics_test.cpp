@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,7 @@
 #include "traces/analysis/compare/compare.h"
 #include "traces/report/fail_if.h"
 #include "traces/report/report.h"
+#include "traces/schema/marked_metrics.h"
 
 namespace shardscope::traces::analysis {
 namespace TEST_FILE {
@@ -88,12 +90,43 @@ TEST_F(Metrics, AreReadFromMarksAndRanges) {
                     "loss 1: -1/-1/5000=2 3/-1/1320=2.25 7/64/1120=2.5", "accuracy 1: 7/64/1120=0.1"));
 }
 
+// Each rank reports its own value of steps 0 and 1; only rank 0 that of step 2.
+TEST_F(Metrics, OfSeveralRanksAreTheJobsToo) {
+    for (const int rank : {0, 1}) {
+        for (int s = 0; s < 2; ++s) {
+            const double value = 1 + s + 10 * rank;
+            mark(rank, 1150 + s * 100 + rank,
+                 fmt::format("metric accuracy={0} words_per_second={0} used_bytes={0} gradient_norm=5",
+                             value));
+        }
+    }
+    mark(0, 1350, "metric accuracy=9");
+    const auto trace = run_.take();
+    const MetricsReport report = metrics_report(*trace);
+    const auto jobs = [&](const char* name) {
+        const MetricCurve* curve = report.find(name);
+        EXPECT_TRUE(curve->rank == -1 && curve->from_ranks) << name;
+        std::vector<double> values;
+        for (const MetricPoint& point : curve->points) values.push_back(point.value);
+        return values;
+    };
+    EXPECT_THAT(jobs("accuracy"), ElementsAre(6, 7));
+    EXPECT_THAT(jobs("words_per_second"), ElementsAre(12, 14));
+    EXPECT_THAT(jobs("used_bytes"), ElementsAre(11, 12));
+    EXPECT_THAT(jobs("gradient_norm"), ElementsAre(5, 5));
+    EXPECT_EQ(report.find("accuracy")->points[1].time, 1251);
+    EXPECT_FALSE(report.find("loss")->from_ranks);
+    EXPECT_THAT(render(report, report::Format::json),
+                AllOf(HasSubstr(R"("name":"words_per_second","rank":null,"over_ranks":"sum over ranks")"),
+                      HasSubstr(R"("name":"used_bytes","rank":1,"over_ranks":null)")));
+}
+
 TEST(MarkedMetrics, NeedTheirFormAndNumbers) {
-    const MarkedMetrics marked = marked_metrics("metric a=1  b=x c= =3 step=-2 d=-0.5 e");
+    const schema::MarkedMetrics marked = schema::marked_metrics("metric a=1  b=x c= =3 step=-2 d=-0.5 e");
     EXPECT_THAT(marked.values, ElementsAre(Pair("a", 1), Pair("d", -0.5)));
     EXPECT_EQ(marked.step, -1);
     for (const char* text : {"", "metric", "metric ", "Metric a=1", "metric step=4", "the metric a=1"})
-        EXPECT_THAT(marked_metrics(text).values, IsEmpty()) << text;
+        EXPECT_THAT(schema::marked_metrics(text).values, IsEmpty()) << text;
 }
 
 TEST_F(Metrics, SayWhenALossWasReached) {
@@ -155,6 +188,28 @@ TEST_F(Metrics, CompareTheTimesToALoss) {
     EXPECT_DOUBLE_EQ(comparison.runs.at(0).to_loss_us, 0.4);
     add_times_to_loss(comparison, runs, 0.5);
     EXPECT_THAT(render(comparison, report::Format::json), HasSubstr(R"("to_loss_us":null)"));
+}
+
+// The last values of the job's metrics; memory and divergence have rows of their own.
+TEST_F(Metrics, AreComparedByTheirLastValues) {
+    RunBuilder other;
+    other.step(0, 0, 1000, 5000);
+    for (const int s : {0, 1})
+        metric("images_per_second", {.step = s, .time = 1150 + s * 100, .value = 8.0 + s});
+    metric("peak_bytes", {.step = 1, .time = 1250, .value = 4096});
+    other.sink().add(
+        schema::MetricRow{.step = 0, .time = 5000, .name = other.sink().intern("<b>accuracy"), .value = 0.5});
+    const auto first = run_.take(), second = other.take();
+    const Comparison comparison = compare({first.get(), second.get()});
+    std::map<std::string, std::vector<double>> rows;
+    for (const ComparedFigure& figure : compared_figures(comparison))
+        rows[figure.title] = {figure.runs[0].mean, figure.runs[1].mean};
+    EXPECT_THAT(rows.at("loss, last (mean over ranks)"), ElementsAre(1, testing::IsNan()));
+    EXPECT_THAT(rows.at("images_per_second, last (sum over ranks)"), ElementsAre(9, testing::IsNan()));
+    EXPECT_THAT(rows.at("<b>accuracy, last (mean over ranks)"), ElementsAre(testing::IsNan(), 0.5));
+    EXPECT_FALSE(rows.contains("peak_bytes, last (largest of the ranks)"));
+    EXPECT_THAT(render(comparison, report::Format::json),
+                HasSubstr(R"("metrics":{"loss":1.0,"images_per_second":9.0,"peak_bytes":4096.0})"));
 }
 
 TEST_F(Metrics, SayFromWhichStepARunDiverged) {

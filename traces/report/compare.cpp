@@ -3,6 +3,7 @@
 #include "traces/analysis/compare/compare.h"
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <map>
 
@@ -73,7 +74,7 @@ std::string table_text(const analysis::Comparison& comparison, std::size_t width
         if (group != figure.group) table.rule();
         group = figure.group;
         add(
-            figure.title,
+            printable(figure.title),
             [&](std::size_t r) { return analysis::cell_text({.unit = figure.unit}, figure.runs[r].mean); },
             [&](std::size_t r) { return change_text(figure.runs[r], figure.runs.front(), figure.unit); });
     }
@@ -112,6 +113,9 @@ Json comparison_json(const analysis::Comparison& comparison) {
                 {"spread_us", run.categories_spread[c].spread}};
         }
         json["at_peak"] = bytes_by_category(run.at_peak);
+        Json& metrics = json["metrics"] = Json::object();
+        for (const auto& [name, value] : run.metrics)
+            metrics[printable(name)] = json_of(std::isfinite(value) ? store::Cell(value) : store::Cell());
         json["collectives"] = json_of(result_table(analysis::collective_fields(), run.collectives));
         if (&run != &comparison.runs.front())
             json["step_inside_spread_of_first"] = inside_spread(comparison.runs.front(), run);

@@ -138,7 +138,8 @@ std::string html_comparison(const analysis::Comparison& comparison, const std::v
             [](const analysis::ComparedValue& value) { return value.mean != 0 && !std::isnan(value.mean); });
         if (!any || !figure.less_is_better) continue;
         const bool inner = figure.title.starts_with("  ");
-        std::vector<std::string> cells = {inner ? "&emsp;" + figure.title.substr(2) : figure.title};
+        std::vector<std::string> cells = {inner ? "&emsp;" + html_escaped(figure.title.substr(2))
+                                                : html_escaped(figure.title)};
         for (std::size_t r = 0; r < figure.runs.size(); ++r) {
             cells.push_back(analysis::cell_text({.unit = figure.unit}, figure.runs[r].mean));
             if (r > 0) cells.push_back(difference(figure.runs[r], figure.runs.front()));

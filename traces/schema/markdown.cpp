@@ -2,6 +2,8 @@
 
 #include <fmt/core.h>
 
+#include "traces/schema/metric_kinds.h"
+#include "traces/schema/rows.h"
 #include "traces/schema/schema.h"
 #include "traces/schema/text.h"
 
@@ -23,10 +25,21 @@ void append_columns(std::string& text, std::span<const SchemaColumn> columns, bo
     text += '\n';
 }
 
+void append_metrics(std::string& text) {
+    text += "Metrics of shardscope-train:\n\n| metric | over ranks | meaning |\n| --- | --- | --- |\n";
+    for (const MetricKind& kind : metric_kinds()) {
+        const std::string_view words = words_of(kind.over_ranks);
+        fmt::format_to(std::back_inserter(text), "| `{}` | {} | {} |\n", kind.name,
+                       words.empty() ? "the same on each" : words, kind.meaning);
+    }
+    text += '\n';
+}
+
 void append_tables(std::string& text, std::span<const SchemaTable> tables) {
     for (const SchemaTable& table : tables) {
         fmt::format_to(std::back_inserter(text), "### {}\n\n{}\n\n", table.name, table.meaning);
         append_columns(text, table.columns, true);
+        if (table.name == MetricRow::kTable) append_metrics(text);
     }
 }
 

@@ -18,6 +18,7 @@
 #include "traces/analysis/communication/matching.h"
 #include "traces/analysis/time/device_time.h"
 #include "traces/analysis/training/metrics.h"
+#include "traces/schema/metric_kinds.h"
 #include "traces/store/columns/trace.h"
 
 namespace shardscope::traces::analysis {
@@ -290,6 +291,8 @@ Comparison compare(const std::vector<const store::Trace*>& traces, const std::ve
         fill_memory(trace, selection, run);
         fill_collectives(trace, selection, run);
         if (const auto step = diverged_step(trace)) run.diverged_step = static_cast<double>(*step);
+        for (const MetricCurve& curve : metrics_report(trace, selection).curves)
+            if (curve.rank < 0) run.metrics.emplace_back(curve.name, curve.points.back().value);
         comparison.runs.push_back(std::move(run));
     }
     return comparison;
@@ -363,6 +366,8 @@ Fields<RunColumn> run_fields() {
         {{"diverged_step", "", Unit::index,
           "The step from which its losses diverged; none: they did not, or it has none.", in_json},
          value_of<&R::diverged_step>},
+        {{"metrics", "", Unit::number, "The last value of each of the job's metrics, by name.", in_json},
+         nested<R>},
         {{"collectives", "", Unit::text, "The collectives, mean of the ranks; the keys of `collectives`.",
           in_json},
          nested<R>},
@@ -445,6 +450,30 @@ class FigureList {
                 false);
     }
 
+    // The last values of the job's metrics, but for those that other rows have.
+    void add_metrics() {
+        std::vector<std::string> names;  // in the order of the runs
+        for (const RunColumn& run : runs_) {
+            for (const auto& [name, value] : run.metrics) {
+                const bool elsewhere = name == "diverged" || name.ends_with("_bytes");
+                if (!elsewhere && std::find(names.begin(), names.end(), name) == names.end())
+                    names.push_back(name);
+            }
+        }
+        for (const std::string& name : names) {
+            const std::string_view over = words_of(schema::reduction_of(name));
+            add(
+                fmt::format("{}, last{}", name, over.empty() ? "" : fmt::format(" ({})", over)),
+                Unit::digits6,
+                [&](const RunColumn& r) -> ComparedValue {
+                    const auto own = std::find_if(r.metrics.begin(), r.metrics.end(),
+                                                  [&](const auto& metric) { return metric.first == name; });
+                    return {own == r.metrics.end() ? kUnknown : own->second, 0};
+                },
+                name.ends_with("loss"));
+        }
+    }
+
     void add_memory() {
         group_ = ComparedFigure::Group::memory;
         const auto bytes = [](const RunColumn& run, std::int64_t of) -> ComparedValue {
@@ -518,6 +547,7 @@ std::vector<ComparedFigure> compared_figures(const Comparison& comparison) {
     list.add_times();
     if (comparison.loss) list.add_time_to_loss(*comparison.loss);
     list.add_divergence();
+    list.add_metrics();
     list.add_memory();
     list.add_collectives();
     return list.take();

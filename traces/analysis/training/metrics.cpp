@@ -5,17 +5,20 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <set>
+#include <span>
 #include <tuple>
 #include <utility>
 
+#include "traces/schema/marked_metrics.h"
+#include "traces/schema/metric_kinds.h"
 #include "traces/schema/sort_rows.h"
-#include "traces/schema/text.h"
 #include "traces/store/columns/trace.h"
 
 namespace shardscope::traces::analysis {
 namespace {
 
-constexpr std::string_view kLoss = "loss", kValidationLoss = "validation_loss", kMark = "metric ",
+constexpr std::string_view kLoss = "loss", kValidationLoss = "validation_loss", kTestLoss = "test_loss",
                            kDiverged = "diverged";
 
 // Losses first, then by name, then by rank.
@@ -23,7 +26,7 @@ using CurveKey = std::tuple<int, std::string, int>;
 using Curves = std::map<CurveKey, std::vector<MetricPoint>>;
 
 CurveKey key_of(std::string_view name, int rank) {
-    const int order = name == kLoss ? 0 : name == kValidationLoss ? 1 : 2;
+    const int order = name == kLoss ? 0 : name == kValidationLoss ? 1 : name == kTestLoss ? 2 : 3;
     return {order, std::string(name), rank};
 }
 
@@ -62,27 +65,94 @@ Owner owner_of(const store::Trace& trace, std::uint16_t thread, std::int64_t tim
     return owner;
 }
 
+// A finished file has its marks' metrics as rows, too (store/write/metric_rows.h).
+class StoredMarks {
+  public:
+    explicit StoredMarks(const store::Trace& trace) {
+        for (const schema::MetricRow& row : trace.metrics)
+            if (row.rank >= 0) rows_.emplace(trace.strings[row.name], row.rank, row.time);
+    }
+    bool has(std::string_view metric, int rank, std::int64_t time) const {
+        return rows_.contains({metric, rank, time});
+    }
+
+  private:
+    std::set<std::tuple<std::string_view, int, std::int64_t>> rows_;
+};
+
 void add_marks(const store::Trace& trace, Curves& curves) {
-    std::map<schema::StringId, MarkedMetrics> marked;
+    std::map<schema::StringId, schema::MarkedMetrics> marked;
     for (std::size_t i = 0; i < trace.strings.size(); ++i) {
         const auto id = static_cast<schema::StringId>(i);
-        if (!trace.strings[id].starts_with(kMark)) continue;
-        if (MarkedMetrics metrics = marked_metrics(trace.strings[id]); !metrics.values.empty())
+        if (!trace.strings[id].starts_with(schema::kMetricMark)) continue;
+        if (schema::MarkedMetrics metrics = schema::marked_metrics(trace.strings[id]);
+            !metrics.values.empty())
             marked.emplace(id, std::move(metrics));
     }
     if (marked.empty()) return;
+    const StoredMarks stored(trace);
     const auto add = [&](schema::StringId name, std::uint16_t thread, std::int64_t time) {
         const auto found = marked.find(name);
         if (found == marked.end()) return;
         const Owner owner = owner_of(trace, thread, time);
         const std::int64_t step = found->second.step >= 0 ? found->second.step : owner.step;
-        for (const auto& [metric, value] : found->second.values)
+        for (const auto& [metric, value] : found->second.values) {
+            if (stored.has(metric, owner.rank, time)) continue;
             curves[key_of(metric, owner.rank)].push_back({step, found->second.sample, time, value});
+        }
     };
     for (std::size_t i = 0; i < trace.marks.size(); ++i)
         add(trace.marks.name[i], trace.marks.thread[i], trace.marks.time[i]);
     for (std::size_t i = 0; i < trace.ranges.size(); ++i)
         add(trace.ranges.name[i], trace.ranges.thread[i], trace.ranges.start[i]);
+}
+
+// The job's points from those of the ranks, of which there are two or more: the last of each step.
+std::vector<MetricPoint> over_ranks(std::string_view metric,
+                                    std::span<const std::vector<MetricPoint>* const> ranks) {
+    std::map<std::int64_t, std::vector<const MetricPoint*>> by_step;
+    for (std::size_t r = 0; r < ranks.size(); ++r) {
+        for (const MetricPoint& point : *ranks[r]) {
+            if (point.step < 0) continue;
+            auto& of = by_step[point.step];
+            of.resize(ranks.size());
+            if (of[r] == nullptr || of[r]->time <= point.time) of[r] = &point;
+        }
+    }
+    std::vector<MetricPoint> points;
+    for (const auto& [step, of] : by_step) {
+        if (std::find(of.begin(), of.end(), nullptr) != of.end()) continue;
+        MetricPoint& point = points.emplace_back(MetricPoint{step, -1, of.front()->time, 0});
+        std::vector<double> values;
+        for (const MetricPoint* one : of) {
+            values.push_back(one->value);
+            point.sample = std::max(point.sample, one->sample);
+            point.time = std::max(point.time, one->time);
+        }
+        point.value = schema::reduced(schema::reduction_of(metric), values);
+    }
+    return points;
+}
+
+// Adds the job's curve to metrics that two or more ranks report; returns the names of these.
+std::set<std::string, std::less<>> add_jobs_curves(Curves& curves) {
+    std::set<std::string, std::less<>> names;
+    for (auto first = curves.begin(); first != curves.end();) {
+        const std::string name = std::get<1>(first->first);
+        std::vector<const std::vector<MetricPoint>*> ranks;
+        auto next = first;
+        bool has_jobs = false;
+        for (; next != curves.end() && std::get<1>(next->first) == name; ++next) {
+            has_jobs |= std::get<2>(next->first) < 0;
+            ranks.push_back(&next->second);
+        }
+        if (!has_jobs && ranks.size() > 1) {
+            curves[key_of(name, -1)] = over_ranks(name, ranks);
+            names.insert(name);
+        }
+        first = next;
+    }
+    return names;
 }
 
 bool is_kept(const Selection& selection, int rank, const MetricPoint& point) {
@@ -111,26 +181,6 @@ store::Cell number_cell(double value) {
 
 }  // namespace
 
-MarkedMetrics marked_metrics(std::string_view text) {
-    MarkedMetrics metrics;
-    if (!text.starts_with(kMark)) return metrics;
-    text.remove_prefix(kMark.size());
-    while (!text.empty()) {
-        const std::string_view word = text.substr(0, text.find(' '));
-        text.remove_prefix(std::min(word.size() + 1, text.size()));
-        const std::size_t equals = word.find('=');
-        if (equals == std::string_view::npos || equals == 0) continue;
-        const std::string_view key = word.substr(0, equals), value = word.substr(equals + 1);
-        if (key == "step" || key == "sample") {
-            const auto number = schema::number_of<std::int64_t>(value);
-            if (number && *number >= 0) (key == "step" ? metrics.step : metrics.sample) = *number;
-        } else if (const auto number = schema::number_of<double>(value)) {
-            metrics.values.emplace_back(key, *number);
-        }
-    }
-    return metrics;
-}
-
 const MetricPoint& MetricCurve::lowest() const {
     return extreme(points, [](double a, double b) { return a < b; });
 }
@@ -158,6 +208,7 @@ MetricsReport metrics_report(const store::Trace& trace, const Selection& selecti
     for (const schema::MetricRow& row : trace.metrics)
         all[key_of(trace.strings[row.name], row.rank)].push_back({row.step, row.sample, row.time, row.value});
     add_marks(trace, all);
+    const auto from_ranks = add_jobs_curves(all);
     MetricsReport report;
     report.one_metric = !name.empty();
     for (auto& [key, points] : all) {
@@ -168,7 +219,7 @@ MetricsReport metrics_report(const store::Trace& trace, const Selection& selecti
         schema::sort_rows(points, [](const MetricPoint& a, const MetricPoint& b) {
             return std::tie(a.step, a.time) < std::tie(b.step, b.time);
         });
-        report.curves.push_back({metric, rank, std::move(points)});
+        report.curves.push_back({metric, rank, std::move(points), rank < 0 && from_ranks.contains(metric)});
     }
     if (!loss) return report;
     report.reached = ReachedLoss{.asked = *loss, .point = {}, .has_steps = !trace.steps.empty()};
@@ -203,6 +254,12 @@ Fields<MetricCurve> metric_fields() {
         {{"name", "Metric", Unit::text, "Its name, with its unit where it has one."}, value_of<&R::name>},
         {{"rank", "Rank", Unit::index, "The rank that reports it; none: it is the whole job's."},
          [](const R& r) { return known_number(r.rank); }},
+        {{"over_ranks", "Over ranks", Unit::text,
+          "How the ranks' values became the job's; none: it is one rank's, or the same on all."},
+         [](const R& r) {
+             return r.rank >= 0 ? store::Cell()
+                                : known_text(std::string(words_of(schema::reduction_of(r.name))));
+         }},
         {{"count", "Points", Unit::count, "Its values."},
          [](const R& r) { return store::Cell(static_cast<std::int64_t>(r.points.size())); }},
         {{"first", "First", Unit::digits6, "The value of the first step."},

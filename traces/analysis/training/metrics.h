@@ -6,7 +6,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "traces/analysis/base/result_table.h"
@@ -28,6 +27,9 @@ struct MetricCurve {
     std::string name;
     int rank = -1;                    // -1: of the whole job
     std::vector<MetricPoint> points;  // by step, then time; at least one
+    // The job's curve is made from those of the ranks that report it (schema/metric_kinds.h), of the steps
+    // that all of them do.
+    bool from_ranks = false;
 
     const MetricPoint& lowest() const;  // the first of equals; of the values that are numbers, if any is
     const MetricPoint& highest() const;
@@ -64,12 +66,5 @@ MetricsReport metrics_report(const store::Trace& trace, const Selection& selecti
 // The step from which a run diverged: of the metric "diverged" that is not 0, or of the first loss that is
 // not finite.
 std::optional<std::int64_t> diverged_step(const store::Trace& trace);
-
-// The metrics in a mark's text: "metric NAME=VALUE ... [step=N] [sample=N]". Empty if it is not of that form.
-struct MarkedMetrics {
-    std::int64_t step = -1, sample = -1;
-    std::vector<std::pair<std::string, double>> values;
-};
-MarkedMetrics marked_metrics(std::string_view text);
 
 }  // namespace shardscope::traces::analysis

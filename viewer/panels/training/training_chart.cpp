@@ -7,6 +7,7 @@
 
 #include <fmt/core.h>
 
+#include "traces/schema/metric_kinds.h"
 #include "viewer/draw/format.h"
 #include "viewer/draw/items.h"
 #include "viewer/draw/text.h"
@@ -44,6 +45,14 @@ const RunCurve* main_curve(const TrainingCard::Input& input) {
         if (shown == nullptr || curve.run == input.active) shown = &curve;
     }
     return shown;
+}
+
+// " (sum over ranks)"; empty for values of one rank, or that are the same on all.
+std::string over_ranks(const MetricChart& chart) {
+    const auto is_jobs = [](const RunCurve& curve) { return curve.rank < 0; };
+    const std::string_view words = traces::schema::words_of(traces::schema::reduction_of(chart.metric));
+    if (words.empty() || std::none_of(chart.curves.begin(), chart.curves.end(), is_jobs)) return "";
+    return fmt::format(" ({})", words);
 }
 
 // What a curve comes to, in as many words as fit: the best as MetricLook says.
@@ -142,7 +151,7 @@ void TrainingCard::paint_cursor(const Input& input, const MetricLook& look, cons
                                 double x, bool tip) const {
     const auto at = std::floor(static_cast<float>(chart.x.pixel(x)));
     chart.draw->AddRectFilled({at, chart.min.y}, {at + 1, chart.max.y}, draw::faded(theme::text(), 0.6F));
-    if (tip) draw::begin_tip(look.title);
+    if (tip) draw::begin_tip(look.title + over_ranks(*input.chart));
     std::size_t told = 0;
     for (const RunCurve& curve : input.chart->curves) {
         const auto i = curve.nearest(x, slack_of(chart));

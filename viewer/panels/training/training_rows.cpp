@@ -52,6 +52,7 @@ std::optional<double> x_of(const MetricPoint& point, Over over, std::int64_t zer
 std::map<std::string_view, const MetricCurve*> curves_of(const RunMetrics& run) {
     std::map<std::string_view, const MetricCurve*> curves;
     for (const MetricCurve& curve : run.report->curves) {  // by name, then rank
+        if (curve.from_ranks) continue;
         const MetricCurve*& kept = curves[curve.name];
         if (kept == nullptr || (kept->rank >= 0 && curve.rank == run.rank)) kept = &curve;
     }
@@ -247,7 +248,8 @@ std::vector<MetricChart> metric_charts(std::span<const RunMetrics> runs, Over ov
     const auto order = [](const MetricChart& chart) {
         return std::pair(chart.metric == "loss"              ? 0
                          : chart.metric == "validation_loss" ? 1
-                                                             : 2,
+                         : chart.metric == "test_loss"       ? 2
+                                                             : 3,
                          std::string_view(chart.metric));
     };
     std::sort(charts.begin(), charts.end(),
