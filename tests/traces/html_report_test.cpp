@@ -3,6 +3,7 @@
 #include "traces/report/html_report.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
@@ -54,6 +55,30 @@ std::unique_ptr<store::Trace> hostile_trace() {
         run.free(r, 3'000, 0x2000, 1 << 20, {.category = schema::MemoryCategory::activations});
     }
     return run.take();
+}
+
+// Rank 0's loss over ten steps, from the seventh of which it diverges; a name is markup.
+TEST(HtmlReport, ShowsTrainingWithWhereItDiverged) {
+    RunBuilder run(2);
+    const schema::StringId hostile = run.sink().intern(kScript),
+                           rate = run.sink().intern("images_per_second"),
+                           diverged = run.sink().intern("diverged");
+    for (int s = 0; s < 10; ++s) {
+        for (const int rank : {0, 1}) run.step(rank, s, s * 1000, s * 1000 + 900);
+        run.sink().add(schema::LossRow{.step = s, .loss = s < 6 ? 3.0 - 0.25 * s : INFINITY});
+        run.sink().add(
+            schema::MetricRow{.step = s, .time = s * 1000 + 900, .name = rate, .value = 100.0 + s});
+    }
+    run.sink().add(schema::MetricRow{.step = 6, .time = 6900, .name = diverged, .value = 1});
+    run.sink().add(schema::MetricRow{.step = 2, .time = 2900, .name = hostile, .value = 1});
+    const std::string html = html_report({reported_run(*run.take(), "run.sqlite", {})}, std::nullopt, {});
+    EXPECT_THAT(html, HasSubstr("<a href=\"#training\">Training</a>"));
+    EXPECT_THAT(html, HasSubstr("The run diverged from step 6 on (the first is 0)."));
+    EXPECT_THAT(html, HasSubstr("sum over ranks"));
+    EXPECT_THAT(html, Not(HasSubstr(kScript)));
+    // 6 finite losses fall over two thirds of the width; the dashed line is at step 6 of 0 to 9.
+    EXPECT_THAT(html, HasSubstr("d=\"M2.0 2.0L19.3 8.0L36.7 14.0L54.0 20.0L71.3 26.0L88.7 32.0\"/>"
+                                "<path class=\"peak\" d=\"M106.0 0V34\"/>"));
 }
 
 std::string report_of(const store::Trace& trace, const std::string& path, const HtmlOptions& options = {}) {

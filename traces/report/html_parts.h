@@ -83,6 +83,7 @@ std::string html_cards(const ReportedRun& run);
 std::string html_advice(const ReportedRun& run, const Redactor& redact);
 std::string html_summary(const ReportedRun& run);
 std::string html_memory(const ReportedRun& run, const Redactor& redact);
+std::string html_training(const ReportedRun& run, const Redactor& redact);
 std::string html_collectives(const ReportedRun& run, const Redactor& redact);
 std::string html_units(const ReportedRun& run, const Redactor& redact);
 std::string html_pipeline(const ReportedRun& run, const Redactor& redact);

@@ -24,6 +24,7 @@ std::vector<Part> parts_of(const ReportedRun& run, const Redactor& redact, const
     std::vector<Part> parts = {
         {"summary", "Where the time went", html_summary(run)},
         {"advice", "Advice", html_advice(run, redact)},
+        {"training", "Training", html_training(run, redact)},
         {"memory", "Memory", html_memory(run, redact)},
         {"collectives", "Collectives", html_collectives(run, redact)},
         {"units", "FSDP units", html_units(run, redact)},

@@ -21,6 +21,7 @@
 #include "traces/analysis/pipeline/pipeline.h"
 #include "traces/analysis/time/overlap.h"
 #include "traces/analysis/time/summary.h"
+#include "traces/analysis/training/metrics.h"
 #include "traces/analysis/waits/exposed.h"
 #include "traces/store/columns/trace.h"
 
@@ -42,6 +43,8 @@ struct ReportedRun {
     analysis::UnitsReport units;
     analysis::PipelineReport pipeline;
     analysis::AdviceReport advice;
+    analysis::MetricsReport metrics;
+    std::optional<std::int64_t> diverged;  // the step from which its losses did
     std::vector<analysis::Answer> answers;
     std::vector<std::string> hosts;  // names of the machines, for redaction
 };

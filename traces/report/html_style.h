@@ -45,6 +45,8 @@ tbody tr:hover{background:var(--card)}
 .curve text{fill:var(--dim);font-size:13px}.curve .grid{stroke:var(--line);stroke-width:1}
 .curve .low{fill:none;stroke:var(--text);stroke-width:1;opacity:.55}
 .curve .peak{stroke:var(--text);stroke-width:1;stroke-dasharray:3 3}
+.spark{display:block}.spark path{fill:none;stroke:var(--c0);stroke-width:1.5}
+.spark .peak{stroke:var(--bad);stroke-width:1;stroke-dasharray:3 3}
 .narrow{display:none}
 details{margin:.5rem 0}summary{cursor:pointer;color:var(--link)}
 .tree{font-size:.9rem;font-variant-numeric:tabular-nums;min-width:34rem}

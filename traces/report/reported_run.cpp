@@ -53,7 +53,9 @@ ReportedRun reported_run(const store::Trace& trace, const std::string& path,
                     .exposed = exposed_report(trace, selection),
                     .units = units_report(trace, selection),
                     .pipeline = pipeline_report(trace, selection),
-                    .advice = advice_of(facts)};
+                    .advice = advice_of(facts),
+                    .metrics = metrics_report(trace, selection),
+                    .diverged = analysis::diverged_step(trace)};
     run.answers = answers(facts, run.advice, selection).answers;
     for (const analysis::RankMemory& memory : run.memory.ranks) {
         run.curves.push_back(selected_memory_curve(trace, trace.rank_of_number(memory.rank), selection));
