@@ -1,6 +1,7 @@
 // Metrics (SHARD_METRICS) survive export and import, joining, merging and slicing, and the view `metrics` has
 // them together with the losses.
 #include <cmath>
+#include <fstream>
 #include <string>
 #include <vector>
 
@@ -8,11 +9,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/traces/kineto_text.h"
 #include "tests/traces/outcome.h"
 #include "tests/traces/part_files.h"
 #include "tests/traces/temporary_folder.h"
+#include "traces/analysis/training/metrics.h"
 #include "traces/export/chrome_trace.h"
 #include "traces/export/csv_tables.h"
+#include "traces/import/import.h"
 #include "traces/import/open.h"
 #include "traces/merge/merge.h"
 #include "traces/merge/slice.h"
@@ -108,6 +112,47 @@ TEST_F(MetricRows, OfTheJobAreMergedOnceFromSlicesOfItsRanks) {
     const std::string shifted = folder_ / "shifted.sqlite";
     merge::merge_traces({.inputs = {first, second}, .output = shifted});
     EXPECT_THAT(texts(*store::load_trace(shifted)), are_all());
+}
+
+// Two ranks mark their own accuracy in step 1, and say another step; one metric was recorded already.
+TEST_F(MetricRows, AreMadeOfMarksWhenTheRunEnds) {
+    PartSpec spec;
+    spec.path = folder_ / "marks.sqlite";
+    spec.ranks = {0, 1};
+    spec.marks = {{0, kStepNs + 10 * kUs, "metric accuracy=0.25"},
+                  {1, kStepNs + 20 * kUs, "metric accuracy=0.75 bad=x learning_rate=0.5"},
+                  {1, kStepNs + 30 * kUs, "metric accuracy=1 step=7 sample=64"},
+                  {1, kStepNs + 950 * kUs, "metric accuracy=2"}};  // between two steps
+    spec.metrics = {{"learning_rate", {.step = 1, .time = kStepNs + 20 * kUs, .rank = 1, .value = 0.5}}};
+    write_part(spec);
+    const auto all = ElementsAre("accuracy 1 -1 -1 2", "accuracy 0 1 -1 0.25", "learning_rate 1 1 -1 0.5",
+                                 "accuracy 1 1 -1 0.75", "accuracy 1 7 64 1");
+    EXPECT_THAT(texts(*store::load_trace(spec.path)), all);
+    // A row and its mark are one value.
+    const auto points = [](const store::Trace& trace) {
+        std::size_t count = 0;
+        for (const auto& curve : analysis::metrics_report(trace).curves)
+            if (curve.rank >= 0) count += curve.points.size();
+        return count;
+    };
+    EXPECT_EQ(points(*store::load_trace(spec.path)), 5U);
+    const std::string slice = folder_ / "slice.sqlite", merged = folder_ / "merged.sqlite";
+    const std::string other = part("other.sqlite", {2});
+    merge::merge_traces({.inputs = {spec.path, other}, .output = merged});
+    EXPECT_EQ(points(*store::load_trace(merged)), 6U);
+    merge::slice_trace({.input = spec.path, .output = slice, .choice = {.ranks = {{1, 1}}}});
+    EXPECT_EQ(points(*store::load_trace(slice)), 4U);
+}
+
+TEST_F(MetricRows, AreMadeOfAKinetoTracesAnnotations) {
+    const std::string json = folder_ / "kineto.json", imported = folder_ / "kineto.sqlite";
+    std::ofstream(json) << kineto(
+        R"({"ph": "X", "cat": "user_annotation", "name": "ProfilerStep#4", "pid": 42, "tid": 43, "ts": 90, "dur": 80, "args": {}},
+{"ph": "X", "cat": "user_annotation", "name": "metric loss=2.5 lr=0.125", "pid": 42, "tid": 43, "ts": 100, "dur": 1, "args": {}},
+)" + std::string(kOneLaunch));
+    importer::import_files({.inputs = {json}, .output = imported});
+    EXPECT_THAT(texts(*store::load_trace(imported)),
+                ::testing::UnorderedElementsAre("loss 0 4 -1 2.5", "lr 0 4 -1 0.125"));
 }
 
 TEST_F(MetricRows, AreOneViewWithTheLosses) {

@@ -45,6 +45,12 @@ struct PartSpec {
     std::string class_name = "Linear";
     std::vector<schema::ScheduleRow> schedule;
     std::vector<std::pair<std::string, schema::MetricRow>> metrics;  // by name; `time` in the job's time
+    struct Mark {
+        int rank = 0;
+        std::int64_t time = 0;  // the job's
+        std::string text;
+    };
+    std::vector<Mark> marks;
     std::vector<std::pair<std::string, std::string>> run = {{"model.width", "256"}};
     std::uint64_t schema_size = 0;  // of a payload's schema with a dynamic id; 0: there is none
     bool finished = true;
@@ -88,6 +94,12 @@ class PartWriter {
         for (auto [name, row] : spec_.metrics) {
             row.time = at(row.time);
             row.name = writer_.intern(name);
+            writer_.add(row);
+        }
+        for (const PartSpec::Mark& mark : spec_.marks) {
+            schema::RangeRow row{.start = at(mark.time), .end = {}, .event_type = schema::kNvtxMark};
+            row.text = writer_.intern(mark.text);
+            row.global_tid = thread(mark.rank);
             writer_.add(row);
         }
         writer_.add(schema::LossRow{.step = 0, .loss = 2.5});

@@ -21,6 +21,7 @@
 #include "traces/store/sqlite/open.h"
 #include "traces/store/sqlite/temporary_file.h"
 #include "traces/store/write/create.h"
+#include "traces/store/write/metric_rows.h"
 #include "traces/store/write/sorted_copy.h"
 #include "traces/store/write/totals.h"
 #include "traces/store/write/writer_impl.h"
@@ -175,6 +176,7 @@ void complete(Database& database, std::int64_t last_end, FinalizeResult& result)
     join_nccl_collectives(database);
     database.execute("BEGIN");
     add_memory_usage(database);
+    add_marked_metrics(database);
     add_processes(database);
     database.execute("COMMIT");
     database.execute("BEGIN;" + schema::indexing_sql() + "PRAGMA analysis_limit = 1000; ANALYZE main;");
