@@ -11,7 +11,7 @@
 #include <fuzzer/FuzzedDataProvider.h>
 #include <nlohmann/json.hpp>
 
-#include "tests/traces/pickle_writer.h"
+#include "traces/import/pickle/pickle_text.h"
 
 namespace shardscope::traces {
 
@@ -76,7 +76,7 @@ inline std::string json_of(const MadeJson& value) {
 }
 
 // The same data as Python's pickle would write it.
-inline pickled::Bytes pickle_of(const MadeJson& value) {
+inline std::string pickle_of(const MadeJson& value) {
     switch (value.type()) {
         case MadeJson::value_t::boolean:
             return pickled::boolean(value.get<bool>());
@@ -86,12 +86,12 @@ inline pickled::Bytes pickle_of(const MadeJson& value) {
         case MadeJson::value_t::string:
             return pickled::text(value.get<std::string>());
         case MadeJson::value_t::array: {
-            std::vector<pickled::Bytes> items;
+            std::vector<std::string> items;
             for (const MadeJson& item : value) items.push_back(pickle_of(item));
             return pickled::list(items);
         }
         case MadeJson::value_t::object: {
-            pickled::Bytes result = "}(";
+            std::string result = "}(";
             for (const auto& [key, item] : value.items()) result += pickled::text(key) + pickle_of(item);
             return result + "u";
         }

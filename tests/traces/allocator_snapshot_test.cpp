@@ -10,7 +10,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tests/traces/pickle_writer.h"
 #include "tests/traces/run_builder.h"
 #include "tests/traces/shared_folder.h"
 #include "tests/traces/temporary_folder.h"
@@ -18,6 +17,7 @@
 #include "traces/analysis/memory/allocator_report.h"
 #include "traces/analysis/memory/caching_allocator.h"
 #include "traces/import/pickle/pickle.h"
+#include "traces/import/pickle/pickle_text.h"
 #include "traces/report/html_report.h"
 #include "traces/report/report.h"
 #include "traces/store/columns/column_sink.h"
@@ -68,13 +68,13 @@ class Recording {
             std::vector<Bytes> blocks;
             for (const auto& [id, block] : blocks_) {
                 if (block.address >= s.address && block.address - s.address < std::uint64_t(s.bytes)) {
-                    blocks.push_back(pickled::dictionary(
+                    blocks.push_back(pickled::members(
                         {{"address", pickled::integer(std::int64_t(block.address))},
                          {"size", pickled::integer(AllocatorSettings().rounded(block.bytes))},
                          {"state", pickled::text("active_allocated")}}));
                 }
             }
-            segments.push_back(pickled::dictionary(
+            segments.push_back(pickled::members(
                 {{"device", pickled::integer(0)},
                  {"address", pickled::integer(std::int64_t(s.address))},
                  {"total_size", pickled::integer(s.bytes)},
@@ -84,8 +84,8 @@ class Recording {
                  {"blocks", pickled::list(blocks)}}));
         }
         const std::vector<Bytes> kept(events_.begin() + std::ptrdiff_t(lost), events_.end());
-        return pickled::whole(pickled::dictionary({{"segments", pickled::list(segments)},
-                                                   {"device_traces", pickled::list({pickled::list(kept)})}}));
+        return pickled::whole(pickled::members({{"segments", pickled::list(segments)},
+                                                {"device_traces", pickled::list({pickled::list(kept)})}}));
     }
     std::size_t events() const { return events_.size(); }
 
@@ -104,11 +104,11 @@ class Recording {
     void add(const std::string& action, const Place& place) {
         const char* address = action == "oom" ? "device_free" : "addr";
         events_.push_back(
-            pickled::dictionary({{"action", pickled::text(action)},
-                                 {address, pickled::integer(std::int64_t(place.address))},
-                                 {"size", pickled::integer(place.bytes)},
-                                 {"stream", pickled::integer(place.stream)},
-                                 {"time_us", pickled::integer(kStart + std::int64_t(events_.size()))}}));
+            pickled::members({{"action", pickled::text(action)},
+                              {address, pickled::integer(std::int64_t(place.address))},
+                              {"size", pickled::integer(place.bytes)},
+                              {"stream", pickled::integer(place.stream)},
+                              {"time_us", pickled::integer(kStart + std::int64_t(events_.size()))}}));
     }
 
     std::int64_t limit_;
@@ -213,16 +213,16 @@ TEST(AllocatorReport, IsTheSameFromADatabase) {
 TEST(AllocatorReport, NamesTheFirstDifference) {
     // A segment of 4 MB, which no rule explains.
     const auto event = [](const char* action, std::int64_t address, std::int64_t bytes, std::int64_t us) {
-        return pickled::dictionary({{"action", pickled::text(action)},
-                                    {"addr", pickled::integer(address)},
-                                    {"size", pickled::integer(bytes)},
-                                    {"stream", pickled::integer(0)},
-                                    {"time_us", pickled::integer(kStart + us)}});
+        return pickled::members({{"action", pickled::text(action)},
+                                 {"addr", pickled::integer(address)},
+                                 {"size", pickled::integer(bytes)},
+                                 {"stream", pickled::integer(0)},
+                                 {"time_us", pickled::integer(kStart + us)}});
     };
-    const auto trace = load(pickled::whole(pickled::dictionary(
-        {{"segments", pickled::list({pickled::dictionary({{"device", pickled::integer(0)},
-                                                          {"address", pickled::integer(8 * kMb)},
-                                                          {"total_size", pickled::integer(4 * kMb)}})})},
+    const auto trace = load(pickled::whole(pickled::members(
+        {{"segments", pickled::list({pickled::members({{"device", pickled::integer(0)},
+                                                       {"address", pickled::integer(8 * kMb)},
+                                                       {"total_size", pickled::integer(4 * kMb)}})})},
          {"device_traces",
           pickled::list({pickled::list({event("segment_alloc", 8 * kMb, 4 * kMb, 0),
                                         event("alloc", 8 * kMb, 3 * kMb, 1),

@@ -5,8 +5,8 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "tests/traces/pickle_writer.h"
 #include "traces/import/input/importer.h"
+#include "traces/import/pickle/pickle_text.h"
 #include "traces/report/report.h"
 #include "traces/store/columns/column_sink.h"
 #include "traces/store/error.h"
@@ -35,7 +35,7 @@ Bytes entry(std::int64_t id, const MadeEntry& e) {
     const Bytes sizes = pickled::list({pickled::list({pickled::integer(e.elements), pickled::integer(2)})});
     const Bytes types = pickled::list({pickled::text(e.type)});
     const bool complete = std::string_view(e.state) == "completed";
-    return pickled::dictionary(
+    return pickled::members(
         {{"record_id", pickled::integer(id)},
          {"pg_id", pickled::integer(7)},  // of the communicator: differs from the group's name
          {"process_group", pickled::tuple({pickled::text(e.group), pickled::text("data_parallel")})},
@@ -55,13 +55,12 @@ Bytes entry(std::int64_t id, const MadeEntry& e) {
          {"retired", pickled::boolean(complete)},
          {"timeout_ms", pickled::integer(600000)},
          {"is_p2p", pickled::boolean(e.point_to_point)},
-         {"frames",
-          pickled::list({pickled::dictionary({{"name", pickled::text("all_reduce")},
-                                              {"filename", pickled::text("/x/torch/distributed/c.py")},
-                                              {"line", pickled::integer(5)}}),
-                         pickled::dictionary({{"name", pickled::text("step")},
-                                              {"filename", pickled::text("train.py")},
-                                              {"line", pickled::integer(e.line)}})})}});
+         {"frames", pickled::list({pickled::members({{"name", pickled::text("all_reduce")},
+                                                     {"filename", pickled::text("/x/torch/distributed/c.py")},
+                                                     {"line", pickled::integer(5)}}),
+                                   pickled::members({{"name", pickled::text("step")},
+                                                     {"filename", pickled::text("train.py")},
+                                                     {"line", pickled::integer(e.line)}})})}});
 }
 
 using Groups = std::vector<std::pair<std::string_view, const char*>>;  // name, ranks
@@ -72,13 +71,13 @@ Bytes dump(const std::vector<MadeEntry>& entries, const Groups& groups) {
         all.push_back(entry(static_cast<std::int64_t>(i), entries[i]));
     std::vector<std::pair<std::string_view, Bytes>> config;
     for (const auto& [name, ranks] : groups) {
-        config.emplace_back(name, pickled::dictionary({{"name", pickled::text(name)},
-                                                       {"desc", pickled::text("data_parallel")},
-                                                       {"ranks", pickled::text(ranks)}}));
+        config.emplace_back(name, pickled::members({{"name", pickled::text(name)},
+                                                    {"desc", pickled::text("data_parallel")},
+                                                    {"ranks", pickled::text(ranks)}}));
     }
-    return pickled::whole(pickled::dictionary({{"version", pickled::text("2.4")},
-                                               {"pg_config", pickled::dictionary(config)},
-                                               {"entries", pickled::list(all)}}));
+    return pickled::whole(pickled::members({{"version", pickled::text("2.4")},
+                                            {"pg_config", pickled::members(config)},
+                                            {"entries", pickled::list(all)}}));
 }
 
 // The dumps of ranks 0, 1 ... joined.
@@ -128,14 +127,14 @@ TEST(FlightRecorder, ListsThatAreSharedInManyPlacesAreRefused) {
     std::vector<Bytes> shapes(4096, again);
     shapes[0] = shape;
     const auto entry_with = [](const Bytes& sizes) {
-        return pickled::dictionary(
+        return pickled::members(
             {{"profiling_name", pickled::text("nccl:all_reduce")}, {"input_sizes", sizes}});
     };
     std::vector<Bytes> entries(1000, entry_with("h\x02"));
     entries[0] = entry_with(pickled::list(shapes) + "q\x02");
     const auto dump_of = [](const std::vector<Bytes>& all) {
         return pickled::whole(
-            pickled::dictionary({{"version", pickled::text("2.4")}, {"entries", pickled::list(all)}}));
+            pickled::members({{"version", pickled::text("2.4")}, {"entries", pickled::list(all)}}));
     };
     try {
         load({dump_of(entries)});
@@ -261,12 +260,12 @@ TEST(FlightRecorder, ASelectionNarrowsIt) {
 TEST(FlightRecorder, OlderDumpsAndJsonAreReadToo) {
     // Version 1.1: one sequence number, no group names. The oldest dumps are a list of entries.
     const Bytes old = pickled::whole(pickled::list(
-        {pickled::dictionary({{"pg_id", pickled::integer(0)},
-                              {"seq_id", pickled::integer(12)},
-                              {"profiling_name", pickled::text("nccl:_reduce_scatter_base")},
-                              {"input_sizes", pickled::list({pickled::list({pickled::integer(3)})})},
-                              {"output_sizes", pickled::list({pickled::list({pickled::integer(1)})})},
-                              {"state", pickled::text("scheduled")}})}));
+        {pickled::members({{"pg_id", pickled::integer(0)},
+                           {"seq_id", pickled::integer(12)},
+                           {"profiling_name", pickled::text("nccl:_reduce_scatter_base")},
+                           {"input_sizes", pickled::list({pickled::list({pickled::integer(3)})})},
+                           {"output_sizes", pickled::list({pickled::list({pickled::integer(1)})})},
+                           {"state", pickled::text("scheduled")}})}));
     const auto trace = load({old});
     ASSERT_EQ(trace->flight.size(), 1u);
     EXPECT_EQ(trace->flight[0].sequence, 12);

@@ -11,11 +11,11 @@
 #include <gtest/gtest.h>
 
 #include "tests/traces/outcome.h"
-#include "tests/traces/pickle_writer.h"
 #include "tests/traces/shared_folder.h"
 #include "traces/analysis/memory/memory.h"
 #include "traces/analysis/memory/memory_explanation.h"
 #include "traces/import/pickle/pickle.h"
+#include "traces/import/pickle/pickle_text.h"
 #include "traces/report/report.h"
 #include "traces/store/columns/column_sink.h"
 #include "traces/store/columns/memory_facts.h"
@@ -33,14 +33,14 @@ using ::testing::Pair;
 // --- made snapshots --------------------------------------------------------------------------------------
 
 Bytes frame(const char* file, int line, const char* function) {
-    return pickled::dictionary({{"name", pickled::text(function)},
-                                {"filename", pickled::text(file)},
-                                {"line", pickled::integer(line)}});
+    return pickled::members({{"name", pickled::text(function)},
+                             {"filename", pickled::text(file)},
+                             {"line", pickled::integer(line)}});
 }
 
 Bytes event(const char* action, std::int64_t address, std::int64_t bytes, std::int64_t us,
             const std::vector<Bytes>& frames = {}) {
-    return pickled::dictionary(
+    return pickled::members(
         {{"action", pickled::text(action)},
          {action == std::string_view("oom") ? "device_free" : "addr", pickled::integer(address)},
          {"size", pickled::integer(bytes)},
@@ -51,33 +51,33 @@ Bytes event(const char* action, std::int64_t address, std::int64_t bytes, std::i
 
 Bytes block(std::int64_t address, std::int64_t bytes, const char* state,
             const std::vector<Bytes>& frames = {}) {
-    return pickled::dictionary({{"address", pickled::integer(address)},
-                                {"size", pickled::integer(bytes)},
-                                {"requested_size", pickled::integer(bytes)},
-                                {"state", pickled::text(state)},
-                                {"frames", pickled::list(frames)}});
+    return pickled::members({{"address", pickled::integer(address)},
+                             {"size", pickled::integer(bytes)},
+                             {"requested_size", pickled::integer(bytes)},
+                             {"state", pickled::text(state)},
+                             {"frames", pickled::list(frames)}});
 }
 
 Bytes segment(int device, std::int64_t address, std::int64_t bytes, const std::vector<Bytes>& blocks) {
-    return pickled::dictionary({{"device", pickled::integer(device)},
-                                {"address", pickled::integer(address)},
-                                {"total_size", pickled::integer(bytes)},
-                                {"stream", pickled::integer(0)},
-                                {"blocks", pickled::list(blocks)}});
+    return pickled::members({{"device", pickled::integer(device)},
+                             {"address", pickled::integer(address)},
+                             {"total_size", pickled::integer(bytes)},
+                             {"stream", pickled::integer(0)},
+                             {"blocks", pickled::list(blocks)}});
 }
 
 Bytes annotation(const char* stage, const char* name, std::int64_t us) {
-    return pickled::dictionary({{"stage", pickled::text(stage)},
-                                {"name", pickled::text(name)},
-                                {"device", pickled::integer(0)},
-                                {"time_us", pickled::integer(us)}});
+    return pickled::members({{"stage", pickled::text(stage)},
+                             {"name", pickled::text(name)},
+                             {"device", pickled::integer(0)},
+                             {"time_us", pickled::integer(us)}});
 }
 
 Bytes snapshot(const std::vector<Bytes>& segments, const std::vector<Bytes>& traces,
                const std::vector<Bytes>& annotations = {}) {
-    return pickled::whole(pickled::dictionary({{"segments", pickled::list(segments)},
-                                               {"device_traces", pickled::list(traces)},
-                                               {"external_annotations", pickled::list(annotations)}}));
+    return pickled::whole(pickled::members({{"segments", pickled::list(segments)},
+                                            {"device_traces", pickled::list(traces)},
+                                            {"external_annotations", pickled::list(annotations)}}));
 }
 
 std::unique_ptr<store::Trace> load(const Bytes& bytes, const FileRequest& request = {}) {
@@ -150,7 +150,7 @@ TEST(MemorySnapshot, RowsThatSeveralDevicesShareAreRefused) {
     const Bytes event_once = event("alloc", kBase, 512, kStart);
     const auto refusal = [](const Bytes& segments, const Bytes& traces) {
         try {
-            load(pickled::whole(pickled::dictionary({{"segments", segments}, {"device_traces", traces}})));
+            load(pickled::whole(pickled::members({{"segments", segments}, {"device_traces", traces}})));
         } catch (const store::StoreError& error) {
             return std::string(error.what());
         }
@@ -159,15 +159,15 @@ TEST(MemorySnapshot, RowsThatSeveralDevicesShareAreRefused) {
     EXPECT_THAT(refusal("]", again(again(event_once, 1, 2000), 2, 400)),
                 HasSubstr("several segments or devices share one list of blocks or events"));
     const Bytes blocks = again(block(kBase, 512, "active_allocated"), 1, 2000);
-    const Bytes shared = pickled::dictionary({{"device", pickled::integer(0)},
-                                              {"address", pickled::integer(kBase)},
-                                              {"total_size", pickled::integer(65536)},
-                                              {"blocks", blocks}});
+    const Bytes shared = pickled::members({{"device", pickled::integer(0)},
+                                           {"address", pickled::integer(kBase)},
+                                           {"total_size", pickled::integer(65536)},
+                                           {"blocks", blocks}});
     EXPECT_THAT(refusal(again(shared, 2, 400), "]"), HasSubstr("share one list"));
     // An event with 5,000 keys would be searched for each key that is needed.
     std::vector<std::pair<std::string_view, Bytes>> keys = {{"action", pickled::text("alloc")}};
     keys.resize(5000, {"other", pickled::none()});
-    EXPECT_THAT(refusal("]", pickled::list({again(pickled::dictionary(keys), 1, 2000)})),
+    EXPECT_THAT(refusal("]", pickled::list({again(pickled::members(keys), 1, 2000)})),
                 HasSubstr("share one list"));
     // An event that occurs twice in a list takes its memory twice.
     EXPECT_EQ(refusal("]", pickled::list({again(event_once, 1, 2000)})), "");
@@ -413,11 +413,11 @@ TEST(MemorySnapshot, EachDeviceIsARankUnlessItIsEmpty) {
 
 TEST(MemorySnapshot, WithoutHistoryItShowsOneMoment) {
     // As PyTorch 1.x dumps it: only the list of segments, and blocks without addresses.
-    const Bytes old_block = pickled::dictionary({{"size", pickled::integer(512)},
-                                                 {"state", pickled::text("active_allocated")},
-                                                 {"history", pickled::list({})}});
+    const Bytes old_block = pickled::members({{"size", pickled::integer(512)},
+                                              {"state", pickled::text("active_allocated")},
+                                              {"history", pickled::list({})}});
     const Bytes free_block =
-        pickled::dictionary({{"size", pickled::integer(1024)}, {"state", pickled::text("inactive")}});
+        pickled::members({{"size", pickled::integer(1024)}, {"state", pickled::text("inactive")}});
     const auto trace =
         load(pickled::whole(pickled::list({segment(0, kBase, 2048, {old_block, free_block, old_block})})));
     const analysis::RankMemory rank = analysis::memory_report(*trace).ranks.at(0);
@@ -428,9 +428,9 @@ TEST(MemorySnapshot, WithoutHistoryItShowsOneMoment) {
 
 TEST(MemorySnapshot, AnEventTakesAMicrosecondIfTimesAreMissing) {
     const auto timeless = [](const char* action, std::int64_t bytes) {
-        return pickled::dictionary({{"action", pickled::text(action)},
-                                    {"addr", pickled::integer(kBase)},
-                                    {"size", pickled::integer(bytes)}});
+        return pickled::members({{"action", pickled::text(action)},
+                                 {"addr", pickled::integer(kBase)},
+                                 {"size", pickled::integer(bytes)}});
     };
     const auto trace =
         load(snapshot({}, {pickled::list({timeless("alloc", 512), timeless("free_completed", 512)})}));
@@ -452,7 +452,7 @@ TEST(MemorySnapshot, OddValuesAreLeftOutAndCounted) {
     const auto trace = load(
         snapshot({}, {pickled::list({event("alloc", kBase, 512, kStart), event("alloc", kBase, -1, kStart),
                                      event("alloc", kBase, std::int64_t{1} << 60, kStart),
-                                     pickled::dictionary({{"action", pickled::text("alloc")}})})}));
+                                     pickled::members({{"action", pickled::text("alloc")}})})}));
     EXPECT_EQ(analysis::memory_report(*trace).ranks.at(0).peak_bytes, 512);
     EXPECT_THAT(trace->diagnostics.at(0).text, HasSubstr("3 entries"));
     // A block that is allocated and never freed should be live at the end; it is not, and that is reported.

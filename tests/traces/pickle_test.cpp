@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/traces/outcome.h"
-#include "tests/traces/pickle_writer.h"
+#include "traces/import/pickle/pickle_text.h"
 
 namespace shardscope::traces::importer {
 namespace TEST_FILE {
@@ -199,15 +199,15 @@ TEST(Pickle, ObjectsOfListedClassesAreReadAsLists) {
 
 TEST(Pickle, ATruncatedPickleIsReported) {
     const std::string whole =
-        pickled::whole(pickled::dictionary({{"a", pickled::list({pickled::integer(1), pickled::text("x")})},
-                                            {"b", pickled::tuple({pickled::none()})}}));
+        pickled::whole(pickled::members({{"a", pickled::list({pickled::integer(1), pickled::text("x")})},
+                                         {"b", pickled::tuple({pickled::none()})}}));
     ASSERT_EQ(complaint(whole), "");
     for (std::size_t size = 0; size < whole.size(); ++size)
         EXPECT_THAT(complaint(whole.substr(0, size)), HasSubstr("cut off")) << size;
 }
 
 TEST(Pickle, TheIntactPartOfATruncatedPickleIsKeptOnDemand) {
-    const std::string whole = pickled::whole(pickled::dictionary(
+    const std::string whole = pickled::whole(pickled::members(
         {{"a", pickled::list({pickled::integer(1), pickled::integer(2), pickled::integer(3)})},
          {"b", pickled::none()}}));
     // Cut inside the 3, of 10 bytes, after which 9 bytes follow: "e", the text "b" of 6 bytes, "N", "u", ".".

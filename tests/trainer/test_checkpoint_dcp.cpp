@@ -11,17 +11,18 @@
 #include <gtest/gtest.h>
 
 #include "tests/trainer/foreign_testing.h"
+#include "traces/import/pickle/pickle_text.h"
 #include "trainer/checkpoint/dcp_read.h"
 #include "trainer/checkpoint/dcp_write.h"
 #include "trainer/checkpoint/error.h"
 #include "trainer/checkpoint/foreign.h"
-#include "trainer/checkpoint/pickle_text.h"
 #include "trainer/checkpoint/torch_file.h"
 
 namespace shardscope::trainer::checkpoint {
 namespace TEST_FILE {
 
 using namespace testing;
+namespace pickled = traces::pickled;
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
@@ -165,24 +166,25 @@ struct HandMade {
     std::vector<float> numbers;
 };
 
-std::string object(const std::string& type, const pickle::Entries& members) {
-    return pickle::object(pickle::global("torch.distributed.checkpoint." + type.substr(0, type.find(' ')),
-                                         type.substr(type.find(' ') + 1)),
-                          pickle::dictionary(members));
+std::string object(const std::string& type,
+                   const std::vector<std::pair<std::string_view, std::string>>& entries) {
+    return pickled::object(pickled::global("torch.distributed.checkpoint." + type.substr(0, type.find(' ')),
+                                           type.substr(type.find(' ') + 1)),
+                           pickled::members(entries));
 }
 
 std::string torch_size(const std::vector<std::int64_t>& sizes) {
-    return pickle::call(pickle::global("torch", "Size"), {pickle::integers(sizes)});
+    return pickled::call(pickled::global("torch", "Size"), {pickled::integers(sizes)});
 }
 
 // Every tensor is one box.
 void make_dcp(const std::filesystem::path& folder, const std::vector<HandMade>& tensors) {
-    using pickle::text;
+    using pickled::text;
     const std::string properties =
-        pickle::object(pickle::global("torch.distributed.checkpoint.metadata", "TensorProperties"),
-                       pickle::tuple({pickle::global("torch", "float32")}));
+        pickled::object(pickled::global("torch.distributed.checkpoint.metadata", "TensorProperties"),
+                        pickled::tuple({pickled::global("torch", "float32")}));
     std::string file;
-    pickle::Entries entries, places;
+    pickled::Entries entries, places;
     for (const HandMade& made : tensors) {
         const std::string sizes = torch_size(made.tensor.sizes),
                           begin = torch_size(std::vector<std::int64_t>(made.tensor.sizes.size(), 0));
@@ -190,22 +192,22 @@ void make_dcp(const std::filesystem::path& folder, const std::vector<HandMade>& 
         std::memcpy(numbers.data(), made.numbers.data(), numbers.size());
         const std::string bytes = torch_tensor(made.tensor, numbers);
         const std::string box =
-            object("metadata ChunkStorageMetadata", {{text("offsets"), begin}, {text("sizes"), sizes}});
-        entries.emplace_back(text(made.name), object("metadata TensorStorageMetadata",
-                                                     {{text("properties"), properties},
-                                                      {text("size"), sizes},
-                                                      {text("chunks"), pickle::list({box})}}));
+            object("metadata ChunkStorageMetadata", {{"offsets", begin}, {"sizes", sizes}});
+        entries.emplace_back(
+            text(made.name),
+            object("metadata TensorStorageMetadata",
+                   {{"properties", properties}, {"size", sizes}, {"chunks", pickled::list({box})}}));
         places.emplace_back(
-            object("metadata MetadataIndex", {{text("fqn"), text(made.name)}, {text("offset"), begin}}),
-            object("filesystem _StorageInfo", {{text("relative_path"), text("data")},
-                                               {text("offset"), pickle::integer(std::ssize(file))},
-                                               {text("length"), pickle::integer(std::ssize(bytes))}}));
+            object("metadata MetadataIndex", {{"fqn", text(made.name)}, {"offset", begin}}),
+            object("filesystem _StorageInfo", {{"relative_path", text("data")},
+                                               {"offset", pickled::integer(std::ssize(file))},
+                                               {"length", pickled::integer(std::ssize(bytes))}}));
         file += bytes;
     }
     put(folder / "data", file);
     put(folder / ".metadata",
-        pickle::whole(object("metadata Metadata", {{text("state_dict_metadata"), pickle::dictionary(entries)},
-                                                   {text("storage_data"), pickle::dictionary(places)}})));
+        pickled::whole(object("metadata Metadata", {{"state_dict_metadata", pickled::dictionary(entries)},
+                                                    {"storage_data", pickled::dictionary(places)}})));
 }
 
 // A weight of 3 x 4 whose columns are neighbours in the file, as after w.t().

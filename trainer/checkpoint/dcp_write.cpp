@@ -7,17 +7,18 @@
 
 #include <fmt/core.h>
 
+#include "traces/import/pickle/pickle_text.h"
 #include "trainer/checkpoint/files.h"
 #include "trainer/checkpoint/foreign.h"
-#include "trainer/checkpoint/pickle_text.h"
 
 namespace shardscope::trainer::checkpoint {
 
 namespace fs = std::filesystem;
+namespace pickled = traces::pickled;
 
 namespace {
 
-using pickle::text;
+using pickled::text;
 
 constexpr const char* kSmallThings = "__0_1.distcp";
 constexpr const char* kModule = "torch.distributed.checkpoint.metadata";
@@ -55,29 +56,29 @@ Name name_of_tensor(const std::string& path, const std::string& state) {
 
 Name name_of_setting(const std::string& key) {
     return {"optim.param_groups.0." + key,
-            {text("optim"), text("param_groups"), pickle::integer(0), text(key)}};
+            {text("optim"), text("param_groups"), pickled::integer(0), text(key)}};
 }
 
 // --- .metadata -----------------------------------------------------------------------------------------
 
 std::string metadata_class(const char* name) {
-    return pickle::global(kModule, name);
+    return pickled::global(kModule, name);
 }
 
 std::string size_object(const std::vector<std::int64_t>& sizes) {
-    return pickle::call(pickle::global("torch", "Size"), {pickle::integers(sizes)});
+    return pickled::call(pickled::global("torch", "Size"), {pickled::integers(sizes)});
 }
 
 // Of the five values that every version of PyTorch reads.
 std::string properties(const char* dtype) {
-    return pickle::object(
+    return pickled::object(
         metadata_class("TensorProperties"),
-        pickle::tuple(
-            {pickle::global("torch", dtype),
-             pickle::call(pickle::global("torch.serialization", "_get_layout"), {text("torch.strided")}),
-             pickle::boolean(false),
-             pickle::call(metadata_class("_MEM_FORMAT_ENCODING"), {pickle::integer(0)}),
-             pickle::boolean(false)}));
+        pickled::tuple(
+            {pickled::global("torch", dtype),
+             pickled::call(pickled::global("torch.serialization", "_get_layout"), {text("torch.strided")}),
+             pickled::boolean(false),
+             pickled::call(metadata_class("_MEM_FORMAT_ENCODING"), {pickled::integer(0)}),
+             pickled::boolean(false)}));
 }
 
 class Index {
@@ -91,55 +92,53 @@ class Index {
             dims_ = dims;
         }
         const std::string offsets = size_object(box.offsets);
-        place(name, offsets, pickle::integer(std::ssize(chunks_)), file, offset, length);
-        chunks_.push_back(
-            pickle::object(metadata_class("ChunkStorageMetadata"),
-                           pickle::dictionary({{text("offsets"), offsets},
-                                               {text("sizes"), size_object(box.tensor.sizes)}})));
+        place(name, offsets, pickled::integer(std::ssize(chunks_)), file, offset, length);
+        chunks_.push_back(pickled::object(
+            metadata_class("ChunkStorageMetadata"),
+            pickled::members({{"offsets", offsets}, {"sizes", size_object(box.tensor.sizes)}})));
     }
 
     void add_object(const Name& name, const std::string& file, std::int64_t offset, std::int64_t length) {
         close();
         names_.push_back(name);
         entries_.emplace_back(text(name.joined), metadata_class("BytesStorageMetadata") + ")\x81");
-        place(name, pickle::none(), pickle::none(), file, offset, length);
+        place(name, pickled::none(), pickled::none(), file, offset, length);
     }
 
     std::string take() {
         close();
-        pickle::Entries keys;
-        for (const Name& name : names_) keys.emplace_back(text(name.joined), pickle::tuple(name.keys));
-        return pickle::whole(
-            pickle::object(metadata_class("Metadata"),
-                           pickle::dictionary({{text("state_dict_metadata"), pickle::dictionary(entries_)},
-                                               {text("planner_data"), pickle::dictionary(keys)},
-                                               {text("storage_data"), pickle::dictionary(places_)},
-                                               {text("storage_meta"), pickle::none()},
-                                               {text("version"), text("1.0.0")}})));
+        pickled::Entries keys;
+        for (const Name& name : names_) keys.emplace_back(text(name.joined), pickled::tuple(name.keys));
+        return pickled::whole(
+            pickled::object(metadata_class("Metadata"),
+                            pickled::members({{"state_dict_metadata", pickled::dictionary(entries_)},
+                                              {"planner_data", pickled::dictionary(keys)},
+                                              {"storage_data", pickled::dictionary(places_)},
+                                              {"storage_meta", pickled::none()},
+                                              {"version", text("1.0.0")}})));
     }
 
   private:
     void place(const Name& name, const std::string& offsets, const std::string& index,
                const std::string& file, std::int64_t offset, std::int64_t length) {
         places_.emplace_back(
-            pickle::object(
+            pickled::object(
                 metadata_class("MetadataIndex"),
-                pickle::dictionary(
-                    {{text("fqn"), text(name.joined)}, {text("offset"), offsets}, {text("index"), index}})),
-            pickle::object(pickle::global("torch.distributed.checkpoint.filesystem", "_StorageInfo"),
-                           pickle::dictionary({{text("relative_path"), text(file)},
-                                               {text("offset"), pickle::integer(offset)},
-                                               {text("length"), pickle::integer(length)}})));
+                pickled::members({{"fqn", text(name.joined)}, {"offset", offsets}, {"index", index}})),
+            pickled::object(pickled::global("torch.distributed.checkpoint.filesystem", "_StorageInfo"),
+                            pickled::members({{"relative_path", text(file)},
+                                              {"offset", pickled::integer(offset)},
+                                              {"length", pickled::integer(length)}})));
     }
 
     // Writes the entry of the tensor whose boxes have been added.
     void close() {
         if (chunks_.empty()) return;
         entries_.emplace_back(text(names_.back().joined),
-                              pickle::object(metadata_class("TensorStorageMetadata"),
-                                             pickle::dictionary({{text("properties"), properties(dtype_)},
-                                                                 {text("size"), size_object(dims_)},
-                                                                 {text("chunks"), pickle::list(chunks_)}})));
+                              pickled::object(metadata_class("TensorStorageMetadata"),
+                                              pickled::members({{"properties", properties(dtype_)},
+                                                                {"size", size_object(dims_)},
+                                                                {"chunks", pickled::list(chunks_)}})));
         chunks_.clear();
     }
 
@@ -147,7 +146,7 @@ class Index {
     const char* dtype_ = "";
     std::vector<std::int64_t> dims_;
     std::vector<std::string> chunks_;
-    pickle::Entries entries_, places_;
+    pickled::Entries entries_, places_;
 };
 
 // --- what belongs to no rank ---------------------------------------------------------------------------
@@ -177,30 +176,31 @@ class SmallThings {
 // The parameter group, with the keys that torch.optim's Adam, AdamW and SGD have.
 void add_settings(SmallThings& things, const SavePlan& plan, const job::OptimizerSection& optimizer,
                   bool has_moments) {
-    const std::string off = pickle::boolean(false);
+    const std::string off = pickled::boolean(false);
     std::vector<std::string> paths;
     for (const ParameterShape& shape : plan.shapes) {
         if (shape.trained) paths.push_back(text(shape.path));
     }
-    things.setting("params", pickle::list(paths));
-    things.setting("lr", pickle::real(optimizer.lr));
-    things.setting("weight_decay", pickle::real(optimizer.weight_decay));
+    things.setting("params", pickled::list(paths));
+    things.setting("lr", pickled::real(optimizer.lr));
+    things.setting("weight_decay", pickled::real(optimizer.weight_decay));
     if (has_moments) {
-        things.setting("betas",
-                       pickle::tuple({pickle::real(optimizer.betas[0]), pickle::real(optimizer.betas[1])}));
-        things.setting("eps", pickle::real(optimizer.eps));
+        things.setting(
+            "betas", pickled::tuple({pickled::real(optimizer.betas[0]), pickled::real(optimizer.betas[1])}));
+        things.setting("eps", pickled::real(optimizer.eps));
         things.setting("amsgrad", off);
         things.setting("capturable", off);
-        things.setting("decoupled_weight_decay", pickle::boolean(optimizer.type != job::OptimizerType::adam));
+        things.setting("decoupled_weight_decay",
+                       pickled::boolean(optimizer.type != job::OptimizerType::adam));
     } else {
-        things.setting("momentum", pickle::real(optimizer.momentum));
-        things.setting("dampening", pickle::real(0));
-        things.setting("nesterov", pickle::boolean(optimizer.nesterov));
+        things.setting("momentum", pickled::real(optimizer.momentum));
+        things.setting("dampening", pickled::real(0));
+        things.setting("nesterov", pickled::boolean(optimizer.nesterov));
     }
     things.setting("maximize", off);
-    things.setting("foreach", pickle::none());
+    things.setting("foreach", pickled::none());
     things.setting("differentiable", off);
-    things.setting("fused", pickle::none());
+    things.setting("fused", pickled::none());
 }
 
 }  // namespace

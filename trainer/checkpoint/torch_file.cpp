@@ -4,13 +4,15 @@
 
 #include <zlib.h>
 
-#include "trainer/checkpoint/pickle_text.h"
+#include "traces/import/pickle/pickle_text.h"
 
 namespace shardscope::trainer::checkpoint {
 
+namespace pickled = traces::pickled;
+
 namespace {
 
-using pickle::little_endian;
+using pickled::little_endian;
 
 constexpr std::size_t kAligned = 64;
 
@@ -60,9 +62,9 @@ class Archive {
     int entries_ = 0;
 };
 
-Archive archive_of(const std::string& pickled) {
+Archive archive_of(const std::string& value) {
     Archive archive;
-    archive.add("archive/data.pkl", pickle::whole(pickled));
+    archive.add("archive/data.pkl", pickled::whole(value));
     archive.add("archive/byteorder", "little");
     archive.add("archive/version", "3\n");
     return archive;
@@ -70,13 +72,13 @@ Archive archive_of(const std::string& pickled) {
 
 std::string pickle_of(const TorchTensor& tensor, std::int64_t elements) {
     const std::string storage =
-        pickle::tuple({pickle::text("storage"), pickle::global("torch", tensor.storage), pickle::text("0"),
-                       pickle::text("cpu"), pickle::integer(elements)}) +
+        pickled::tuple({pickled::text("storage"), pickled::global("torch", tensor.storage),
+                        pickled::text("0"), pickled::text("cpu"), pickled::integer(elements)}) +
         "Q";
-    return pickle::call(pickle::global("torch._utils", "_rebuild_tensor_v2"),
-                        {storage, pickle::integer(tensor.offset), pickle::integers(tensor.sizes),
-                         pickle::integers(tensor.strides), pickle::boolean(false),
-                         pickle::call(pickle::global("collections", "OrderedDict"), {})});
+    return pickled::call(pickled::global("torch._utils", "_rebuild_tensor_v2"),
+                         {storage, pickled::integer(tensor.offset), pickled::integers(tensor.sizes),
+                          pickled::integers(tensor.strides), pickled::boolean(false),
+                          pickled::call(pickled::global("collections", "OrderedDict"), {})});
 }
 
 }  // namespace
@@ -94,8 +96,8 @@ TorchFrame torch_frame(const TorchTensor& tensor, std::int64_t bytes, std::uint3
     return {archive.text(), archive.directory(archive.text().size() + size)};
 }
 
-std::string torch_object(const std::string& pickled) {
-    const Archive archive = archive_of(pickled);
+std::string torch_object(const std::string& value) {
+    const Archive archive = archive_of(value);
     return archive.text() + archive.directory(archive.text().size());
 }
 

@@ -28,8 +28,8 @@ struct TorchFrame {
 // `bytes`: of the numbers, less than 2^31; `checksum`: their zip_checksum().
 TorchFrame torch_frame(const TorchTensor& tensor, std::int64_t bytes, std::uint32_t checksum);
 
-// The whole file of an object, of which `pickled` is the pickle.
-std::string torch_object(const std::string& pickled);
+// The whole file of an object, of which `value` is the pickle.
+std::string torch_object(const std::string& value);
 // The whole file of a tensor.
 std::string torch_tensor(const TorchTensor& tensor, const std::string& numbers);
 

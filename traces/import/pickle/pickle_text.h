@@ -1,16 +1,17 @@
-// Python pickles of protocol 2, put together from texts: each function returns the opcodes of one value.
+// Writes Python pickles of protocol 2: each function returns the opcodes of one value, whole() a file.
 // Source: Python's documentation of the module pickletools.
 #pragma once
 
 #include <bit>
 #include <cstdint>
-#include <initializer_list>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
-namespace shardscope::trainer::checkpoint::pickle {
+namespace shardscope::traces::pickled {
+
+using Bytes = std::string;  // of one value
 
 inline std::string little_endian(std::uint64_t value, int bytes) {
     std::string text;
@@ -57,6 +58,12 @@ inline std::string dictionary(const Entries& entries) {
     for (const auto& [key, value] : entries) all += key + value;
     return all + "u";
 }
+// A dictionary whose keys are these texts.
+inline std::string members(const std::vector<std::pair<std::string_view, std::string>>& entries) {
+    std::string all = "}(";
+    for (const auto& [key, value] : entries) all += text(key) + value;
+    return all + "u";
+}
 inline std::string integers(const std::vector<std::int64_t>& values) {
     std::vector<std::string> items;
     items.reserve(values.size());
@@ -74,4 +81,4 @@ inline std::string whole(const std::string& value) {
     return "\x80\x02" + value + ".";
 }
 
-}  // namespace shardscope::trainer::checkpoint::pickle
+}  // namespace shardscope::traces::pickled
