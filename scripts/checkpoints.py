@@ -24,14 +24,15 @@ mode = "%(mode)s"
 type = "adamw"
 lr = 0.01
 """
-# The filters of a ResNet, which are kept channels last.
+# Networks whose filters are kept channels last.
 IMAGES_JOB = """
 [run]
 steps = %(steps)d
 ranks = %(ranks)d
 [model]
-name = "resnet18"
-width = 4
+name = "MODEL"
+width = WIDTH
+KEYS
 [data]
 type = "images"
 path = "%(images)s"
@@ -98,8 +99,17 @@ def differences(theirs, ours):
     names = {name for name in theirs if not name.endswith("num_batches_tracked")}
     if names != set(ours):
         return sorted(names ^ set(ours))
-    return [name for name in names if not torch.equal(images.like(theirs[name], ours[name]).float(),
-                                                      theirs[name].float())]
+    return [name for name in names if not torch.equal(like(name, theirs[name], ours[name]).float(), theirs[name].float())]
+
+
+def like(name, theirs, ours):
+    """Ours in PyTorch's order: images.py's, and that of the inputs of a VGG's first Linear."""
+    import torch
+    if not name.startswith("classifier.0.weight"):
+        return images.like(theirs, ours)
+    pixels = 7 * 7
+    tensor = torch.tensor(ours).reshape(len(theirs), pixels, theirs.shape[1] // pixels)
+    return tensor.transpose(1, 2).reshape(theirs.shape)
 
 
 def reload(rank, case, given, _mesh):
@@ -178,40 +188,92 @@ def initial(ours, job, source, tensors):
     return differences(tensors, {name: values[name] for name in tensors})
 
 
-def check_filters(ours, report):
+def momentum_of(net):
+    """The state dict of SGD's momentum, of zeros, under the names that get_optimizer_state_dict() has."""
+    import torch
+    return {"state": {name: {"momentum_buffer": torch.zeros_like(parameter)} for name, parameter in net.named_parameters()}}
+
+
+def check_filters(ours, report, name, width, keys):
+    """A model with filters: its parameters, statistics and momentum in PyTorch's order."""
     import torch
     import torch.distributed.checkpoint as dcp
-    images.write_images(os.path.join(ours.folder, "images.bin"))
-    folder = ours.train(IMAGES_JOB, "filters", "--checkpoint.format=dcp", mode="ddp")
-    values = saved(folder)
-    net = images.network(18, 4)
-    state = {"model": net.state_dict()}
+    job = IMAGES_JOB.replace("MODEL", name).replace("WIDTH", str(width)).replace("KEYS", keys)
+    expected = saved(ours.train(job, "full", "--checkpoint.format=full", mode="ddp"))
+    net = plain_net(name, width)
+
+    folder = ours.train(job, "filters", "--checkpoint.format=dcp", mode="ddp")
+    state = {"model": net.state_dict(), "optim": momentum_of(net)}
     dcp.load(state, checkpoint_id=os.path.join(folder, "step-%d" % STEPS))
-    found = {name: tensor for name, tensor in state["model"].items()}
-    parameters = {name: value for name, value in values.items() if "momentum" not in name}
-    different = differences(found, parameters)
-    counted = {int(t) for name, t in found.items() if name.endswith("num_batches_tracked")}
-    if counted != {STEPS}:
+    found = whole(state)
+    different = differences(found, expected)
+    counted = {int(t) for path, t in found.items() if path.endswith("num_batches_tracked")}
+    if counted - {STEPS}:
         different.append("num_batches_tracked %s" % counted)
-    report.line("ours of a resnet18, loaded by PyTorch", len(found), different)
-    # Contiguous filters, and those in channels_last.
+    report.line("ours of a %s, loaded by PyTorch" % name, len(found), different)
+    if not different:
+        report.line("its logits", 1, other_logits(name, width, net, expected))
+
+    safetensors = safetensors_package()
+    if safetensors:
+        folder = os.path.join(ours.train(job, "filters", "--checkpoint.format=safetensors", mode="ddp"), "step-%d" % STEPS)
+        found = safetensors.load_file(os.path.join(folder, "model.safetensors"))
+        found |= safetensors.load_file(os.path.join(folder, "optimizer.safetensors"))
+        report.line("ours of a %s in safetensors" % name, len(found), differences(found, expected))
+
+    # Theirs: contiguous filters, and those in channels_last.
     for form in (torch.contiguous_format, torch.channels_last):
+        net = plain_net(name, width)
         with torch.no_grad():
-            net.load_state_dict({name: torch.randn_like(t) if t.is_floating_point() else t for name, t in found.items()})
+            for tensor in net.parameters():
+                tensor.copy_(torch.randn_like(tensor))
         net = net.to(memory_format=form)
-        theirs = os.path.join(ours.folder, "net_%s" % form)
+        theirs = os.path.join(ours.folder, "net_%s_%s" % (name, form))
         dcp.save({"model": net.state_dict()}, checkpoint_id=theirs)
-        kept = {name: tensor for name, tensor in net.named_parameters()}  # the statistics move in the one step
-        report.line("PyTorch's of a resnet18, %s" % form, len(kept), initial(ours, IMAGES_JOB, theirs, kept))
+        kept = {path: tensor.detach() for path, tensor in net.named_parameters()}  # the statistics move in the one step
+        report.line("PyTorch's of a %s, %s" % (name, form), len(kept), initial(ours, job, theirs, kept))
+    if safetensors:
+        path = os.path.join(ours.folder, "theirs.safetensors")
+        safetensors.save_file({n: tensor.contiguous() for n, tensor in net.state_dict().items()}, path)
+        report.line("safetensors of a %s" % name, len(kept), initial(ours, job, path, kept))
+
+
+def plain_net(name, width):
+    """The network with PyTorch's order of the inputs of a VGG's first Linear."""
+    net = images.net_of(name, width)
+    if name.startswith("vgg"):
+        net.forward = lambda x: net.classifier(net.avgpool(net.features(x)).flatten(1))
+    return net
+
+
+def other_logits(name, width, net, expected):
+    """["logits"] if the network does not compute those of images.py's, which has our order of inputs and our weights."""
+    import torch
+    like_ours = images.net_of(name, width)
+    with torch.no_grad():
+        for path, tensor in like_ours.state_dict().items():
+            if path in expected:
+                tensor.copy_(images.like(tensor, expected[path]))
+        x = torch.randn(4, 3, 32, 32)
+        a, b = net.eval()(x), like_ours.eval()(x)
+    return [] if images.relative(a, b) < 1e-5 else ["logits"]
+
+
+def safetensors_package():
+    try:
+        import safetensors.torch
+        return safetensors.torch
+    except ImportError:
+        return None
 
 
 def check_safetensors(ours, report):
-    try:
-        from safetensors.torch import load_file, save_file
-    except ImportError:
+    safetensors = safetensors_package()
+    if not safetensors:
         print("safetensors: left out, the package is not installed")
         return
     import torch
+    load_file, save_file = safetensors.load_file, safetensors.save_file
     folder = ours.train(JOB, "safe", "--checkpoint.format=safetensors")
     step = os.path.join(folder, "step-%d" % STEPS)
     found = load_file(os.path.join(step, "model.safetensors")) | load_file(os.path.join(step, "optimizer.safetensors"))
@@ -233,7 +295,10 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         ours = Ours(arguments.tool, folder)
         check_dcp(ours, report)
-        check_filters(ours, report)
+        images.write_images(os.path.join(folder, "images.bin"))
+        check_filters(ours, report, "resnet18", 4, "")
+        check_filters(ours, report, "vgg11", 4, "dropout = 0")
+        check_filters(ours, report, "vit_b_16", 32, images.KEYS["vit"])
         check_safetensors(ours, report)
     print("PyTorch %s" % torch.__version__)
     sys.exit(1 if report.wrong else 0)

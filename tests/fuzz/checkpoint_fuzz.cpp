@@ -9,6 +9,7 @@
 #include <fstream>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <unistd.h>
 
@@ -34,6 +35,22 @@ const fs::path& folder() {
     return made;
 }
 
+// A run whose model has the checkpoint's tensors: those of four dimensions are filters.
+shardscope::trainer::checkpoint::RunLayout layout_of(
+    const shardscope::trainer::checkpoint::ForeignCheckpoint& read) {
+    shardscope::trainer::checkpoint::RunLayout layout;
+    for (const auto& tensor : read.tensors) {
+        if (!tensor.state.empty()) continue;
+        const std::vector<std::int64_t>& dims = tensor.dims;
+        const std::int64_t rows = dims.empty() ? 1 : dims.front(),
+                           elements = shardscope::trainer::checkpoint::element_count(dims);
+        const bool filters = dims.size() == 4 && dims[2] == dims[3] && dims[2] > 0 && dims[2] < 1000;
+        layout.parameters.push_back(
+            {tensor.name, rows, rows > 0 ? elements / rows : 1, filters ? static_cast<int>(dims[2]) : 0});
+    }
+    return layout;
+}
+
 }  // namespace
 
 // The first byte chooses the format. For the second one, the next two bytes are the length of .metadata; the
@@ -56,10 +73,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     }
     try {
         const ForeignCheckpoint read = read_foreign(path);
-        for (const ManifestParameter& parameter : read.manifest.parameters) {
+        for (const ManifestParameter& parameter : bind(read, layout_of(read))) {
             for (const ManifestPiece& piece : parameter.pieces) {
-                const std::int64_t extent = ((piece.elements - 1) * piece.stride + 1) * size_of(piece.type);
-                const std::int64_t end = piece.offset + extent;
+                std::int64_t last = piece.order.empty() ? piece.elements - 1 : 0;
+                for (const Extent& extent : piece.order) last += (extent.size - 1) * extent.stride;
+                const std::int64_t end = piece.offset + (last + 1) * size_of(piece.type);
                 if (piece.offset < 0 || end > read.manifest.files[piece.file].bytes) std::abort();
                 if (piece.first < 0 || piece.first + piece.elements > parameter.elements()) std::abort();
             }

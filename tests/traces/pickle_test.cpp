@@ -207,10 +207,12 @@ TEST(Pickle, ATruncatedPickleIsReported) {
 }
 
 TEST(Pickle, TheIntactPartOfATruncatedPickleIsKeptOnDemand) {
-    const std::string whole = pickled::whole(pickled::members(
-        {{"a", pickled::list({pickled::integer(1), pickled::integer(2), pickled::integer(3)})},
-         {"b", pickled::none()}}));
-    // Cut inside the 3, of 10 bytes, after which 9 bytes follow: "e", the text "b" of 6 bytes, "N", "u", ".".
+    const std::string whole =
+        pickled::whole(pickled::members({{"a", pickled::list({pickled::integer(1), pickled::integer(2),
+                                                              pickled::integer(std::int64_t{1} << 40)})},
+                                         {"b", pickled::none()}}));
+    // Cut inside the last number, of 10 bytes, after which 9 bytes follow: "e", the text "b" of 6 bytes, "N",
+    // "u", ".".
     const ParsedPickle pickle = parse(whole.substr(0, whole.size() - 10 - 4), true);
     EXPECT_THAT(pickle.damage, HasSubstr("cut off"));
     const Value list = pickle.tree.root()["a"];

@@ -90,6 +90,9 @@ class LayoutMaker {
             {parameter, state, first, elements, plan::Arg{0, end, 4 * elements}});
         end += 4 * elements + 4;  // leaves a gap of one foreign element
     }
+    void add_at(int place, sharding::StatePiece piece) {
+        layout_.places[static_cast<std::size_t>(place)].push_back(std::move(piece));
+    }
     checkpoint::RunLayout take() { return std::move(layout_); }
 
   private:

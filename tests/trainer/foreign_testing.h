@@ -35,6 +35,13 @@ inline Shapes model_with_filters() {
     return shapes;
 }
 
+// And a Linear that reads images of 6 pixels and 4 channels.
+inline Shapes model_of_images() {
+    Shapes shapes = model_with_filters();
+    shapes.push_back({"classifier.weight", 3, 24, 0, true, 6});
+    return shapes;
+}
+
 using Rounding = std::function<float(float)>;
 inline float exact(float value) {
     return value;

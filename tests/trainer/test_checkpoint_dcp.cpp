@@ -1,5 +1,6 @@
 // Checkpoints of torch.distributed.checkpoint: those that we write, those that PyTorch wrote, and damaged
 // ones.
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <filesystem>
@@ -96,6 +97,63 @@ TEST(Dcp, LoadsWhatPyTorchWrote) {
     }
 }
 
+// Momentum is read, too, and it is not the weight. Without the manifest PyTorch's files say what is where.
+TEST(Dcp, KeepsTheMomentumOfFiltersAndOfLinearsThatReadImages) {
+    const Shapes shapes = model_of_images();
+    const std::vector<std::string> states = {"", "momentum_buffer"};
+    job::Job job = job_with("", 3, job::CheckpointFormat::dcp);
+    for (const int ranks : {1, 3}) {
+        const TemporaryFolder folder;
+        job.checkpoint.save = folder.string();
+        save_values(job, flat_layout(shapes, ranks, ranks, states), 20);
+        const std::filesystem::path saved = folder / "step-20";
+        EXPECT_EQ(loaded(saved, row_layout(shapes, 2, 2, states), LoadUse::training), "");
+        std::filesystem::remove(saved / kManifestName);
+        EXPECT_EQ(loaded(saved, row_layout(shapes, 2, 2, states), LoadUse::training), "");
+        const ForeignCheckpoint read = read_foreign(saved);
+        const auto classifier =
+            std::find_if(read.tensors.begin(), read.tensors.end(), [](const ForeignTensor& tensor) {
+                return tensor.name == "classifier.weight" && tensor.state == "momentum_buffer";
+            });
+        ASSERT_NE(classifier, read.tensors.end());
+        ASSERT_EQ(classifier->boxes.size(), 1U);
+        const std::string bytes = bytes_of(saved / read.manifest.files[classifier->boxes[0].file].name);
+        for (int out = 0; out < 3; ++out) {
+            for (int input = 0; input < 24; ++input) {
+                float number = 0;
+                std::memcpy(&number,
+                            bytes.data() + classifier->boxes[0].offset + 4 * (out * 24 + input), 4);
+                const int channel = input / 6, pixel = input % 6;
+                EXPECT_EQ(number, value_of(5, "momentum_buffer", (out * 6 + pixel) * 4 + channel));
+            }
+        }
+    }
+}
+
+// What a rank has of a weight that is cut by its columns is one box.
+TEST(Dcp, ColumnsAreOneBoxOfARank) {
+    const Shapes shapes = {{"w", 6, 8}};
+    LayoutMaker maker(shapes, 2, 2);
+    for (const int place : {0, 1}) {
+        std::int64_t at = 0;
+        for (const std::string& state : adam_states()) {
+            for (int row = 0; row < 6; ++row, at += 16) {
+                maker.add_at(place, {0, state, row * 8 + place * 4, 4, plan::Arg{0, at, 16}});
+            }
+        }
+    }
+    const RunLayout layout = maker.take();
+    const TemporaryFolder folder;
+    save_values(job_with(folder.string(), 2, job::CheckpointFormat::dcp), layout, 20);
+    EXPECT_EQ(loaded(folder / "step-20", flat_layout(shapes, 1, 1), LoadUse::training), "");
+    std::filesystem::remove(folder / "step-20/manifest.json");
+    for (const ForeignTensor& tensor : read_foreign(folder / "step-20").tensors) {
+        ASSERT_EQ(tensor.boxes.size(), 2U) << tensor.state;
+        for (const StoredBox& box : tensor.boxes) EXPECT_EQ(box.sizes, (std::vector<std::int64_t>{6, 4}));
+    }
+    EXPECT_EQ(loaded(folder / "step-20", flat_layout(shapes, 3, 3), LoadUse::training), "");
+}
+
 // NovoGrad's: exp_avg_sq is one number of each parameter, which every place holds.
 RunLayout novograd_layout(const Shapes& shapes, int ranks) {
     RunLayout layout = flat_layout(shapes, ranks, ranks, {"", "exp_avg"});
@@ -116,11 +174,11 @@ TEST(Dcp, AStateOfOneNumberIsATensorOfOneElementInEveryFormat) {
         const std::filesystem::path saved = folder / "step-20";
         EXPECT_EQ(loaded(saved, novograd_layout(shapes, 3), LoadUse::training), "");
         if (format == job::CheckpointFormat::safetensors) {
-            const Manifest others = read_foreign(saved / "optimizer.safetensors").manifest;
-            ASSERT_EQ(others.parameters.size(), 2 * shapes.size());
+            const ForeignCheckpoint others = read_foreign(saved / "optimizer.safetensors");
+            ASSERT_EQ(others.tensors.size(), 2 * shapes.size());
             int numbers = 0;
-            for (const ManifestParameter& state : others.parameters)
-                numbers += state.path.ends_with("exp_avg_sq") && state.elements() == 1 ? 1 : 0;
+            for (const ForeignTensor& state : others.tensors)
+                numbers += state.name.ends_with("exp_avg_sq") && element_count(state.dims) == 1 ? 1 : 0;
             EXPECT_EQ(numbers, std::ssize(shapes));
         }
         if (format == job::CheckpointFormat::dcp) {

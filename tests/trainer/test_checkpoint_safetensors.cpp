@@ -1,14 +1,17 @@
 // Files of safetensors: those that its Python package wrote, those that we write, and damaged ones.
 #include <cstdint>
+#include <cstring>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include "tests/trainer/foreign_testing.h"
 #include "trainer/checkpoint/error.h"
+#include "trainer/checkpoint/manifest.h"
 
 namespace shardscope::trainer::checkpoint {
 namespace TEST_FILE {
@@ -45,6 +48,70 @@ TEST(Safetensors, WritesTheBytesThatThePythonPackageHasRead) {
         for (const char* name : {"model.safetensors", "optimizer.safetensors"})
             expect_fixture(folder / "step-20" / name, fixture("ours_safetensors") / name);
     }
+}
+
+// The numbers of one tensor of a file.
+std::vector<float> numbers_of(const std::filesystem::path& path, const std::string& tensor,
+                              const std::vector<std::int64_t>& dims) {
+    const std::string bytes = bytes_of(path);
+    std::uint64_t length = 0;
+    std::memcpy(&length, bytes.data(), sizeof length);
+    const nlohmann::json entry = nlohmann::json::parse(bytes.substr(8, length)).at(tensor);
+    EXPECT_EQ(entry.at("shape").get<std::vector<std::int64_t>>(), dims) << tensor;
+    const auto range = entry.at("data_offsets").get<std::vector<std::size_t>>();
+    std::vector<float> numbers((range.at(1) - range.at(0)) / 4);
+    std::memcpy(numbers.data(), bytes.data() + 8 + length + range[0], 4 * numbers.size());
+    return numbers;
+}
+
+// Filters are [out, in, row, column] there and [out, row, column, in] here; the inputs of a Linear that reads
+// an image are [channel, pixel] there. Pieces end within a row of either.
+TEST(Safetensors, FiltersAndImagesHavePyTorchsOrder) {
+    const Shapes shapes = model_of_images();
+    const int filters = 4, classifier = 5;
+    for (const int ranks : {1, 2, 5}) {
+        const TemporaryFolder folder;
+        save_values(job_with(folder.string(), ranks, job::CheckpointFormat::safetensors),
+                    flat_layout(shapes, ranks, ranks), 20);
+        const std::filesystem::path saved = folder / "step-20";
+        for (const std::string& state : adam_states()) {
+            const std::filesystem::path file =
+                saved / (state.empty() ? "model.safetensors" : "optimizer.safetensors");
+            const std::string end = state.empty() ? "" : "." + state;
+            const std::vector<float> weight = numbers_of(file, "conv.weight" + end, {2, 3, 2, 2}),
+                                     linear = numbers_of(file, "classifier.weight" + end, {3, 24});
+            ASSERT_EQ(weight.size(), 24U);
+            ASSERT_EQ(linear.size(), 72U);
+            std::size_t at = 0;
+            for (int out = 0; out < 2; ++out)
+                for (int in = 0; in < 3; ++in)
+                    for (int place = 0; place < 4; ++place)
+                        EXPECT_EQ(weight[at++], value_of(filters, state, (out * 4 + place) * 3 + in));
+            at = 0;
+            for (int out = 0; out < 3; ++out)
+                for (int channel = 0; channel < 4; ++channel)
+                    for (int pixel = 0; pixel < 6; ++pixel)
+                        EXPECT_EQ(linear[at++], value_of(classifier, state, (out * 6 + pixel) * 4 + channel));
+        }
+        for (const RunLayout& layout : {flat_layout(shapes, 3, 3), row_layout(shapes, 4, 4)})
+            EXPECT_EQ(loaded(saved, layout, LoadUse::training), "");
+        std::filesystem::remove(saved / kManifestName);
+        for (const RunLayout& layout : {flat_layout(shapes, 3, 3), row_layout(shapes, 4, 4)})
+            EXPECT_EQ(loaded(saved, layout, LoadUse::weights), "");
+    }
+}
+
+TEST(Safetensors, ADamagedFilterIsFound) {
+    const Shapes shapes = model_of_images();
+    const TemporaryFolder folder;
+    save_values(job_with(folder.string(), 2, job::CheckpointFormat::safetensors), flat_layout(shapes, 2, 2),
+                20);
+    const std::filesystem::path file = folder / "step-20/model.safetensors";
+    std::string bytes = bytes_of(file);
+    bytes[bytes.size() - 72 * 4 - 5] ^= 1;  // the last number of the filters, before those of the Linear
+    put(file, bytes);
+    EXPECT_THAT(refusal_of(folder / "step-20", flat_layout(shapes, 1, 1), LoadUse::weights),
+                AllOf(HasSubstr("model.safetensors: is damaged"), HasSubstr("which hold conv.weight")));
 }
 
 TEST(Safetensors, OurOwnAreReadWithoutTheManifestToo) {

@@ -72,8 +72,6 @@ TEST(JobChecks, NameTheKeyAndWhatToDo) {
         {"[checkpoint]\nevery = 5", "job.toml:2: checkpoint.every: ", "nowhere to save"},
         {"[checkpoint]\nload = 'a'\ninitial_load = 'b'",
          "job.toml:3: checkpoint.initial_load: ", "omit one of the two"},
-        {"[model]\nname = 'resnet50'\n[data]\ntype = 'images'\n[checkpoint]\nformat = 'safetensors'",
-         "job.toml:6: checkpoint.format: ", "channels last"},
         {"[checkpoint]\nkeep = 'last:2'", "job.toml:2: checkpoint.keep: ", "set checkpoint.save"},
         {"[checkpoint]\nsave = 'a'\nkeep = 'best'", "job.toml:3: checkpoint.keep: ", "set data.validation"},
         {"[checkpoint]\nsave = 'a'\nkeep = 'last:0'", "job.toml:3: checkpoint.keep: ", "last:N"},

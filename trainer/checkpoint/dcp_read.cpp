@@ -5,6 +5,7 @@
 #include <cstring>
 #include <map>
 #include <optional>
+#include <set>
 #include <span>
 #include <system_error>
 #include <utility>
@@ -114,11 +115,6 @@ class DcpReader {
         result_.manifest.step = -1;
         read_tensors(false);
         read_tensors(true);
-        for (auto& [path, parameter] : parameters_) {
-            if (const std::optional<std::int64_t> twice = sort_pieces(parameter.pieces))
-                fail(fmt::format("two boxes of {} contain element {}", path, *twice));
-            result_.manifest.parameters.push_back(std::move(parameter));
-        }
         return std::move(result_);
     }
 
@@ -268,17 +264,12 @@ class DcpReader {
             fail(fmt::format("{} is of dtype {}, and float32, bfloat16, float16 and float64 are read", name,
                              dtype));
         }
-        if (meaning.state.empty())
-            parameters_.try_emplace(meaning.path, foreign_parameter(meaning.path, dims));
-        const auto found = parameters_.find(meaning.path);
-        if (found == parameters_.end())
+        if (meaning.state.empty()) {
+            paths_.insert(meaning.path);
+        } else if (!paths_.contains(meaning.path)) {
             fail(fmt::format("has the optimizer's state of {}, but not its values", meaning.path));
-        ManifestParameter& parameter = found->second;
-        const bool one_number = !meaning.state.empty() && element_count(dims) == 1;  // of NovoGrad
-        if (!one_number && parameter.dims != foreign_parameter("", dims).dims) {
-            fail(fmt::format("{} is {}, and what else belongs to {} is {}", name, words(dims), meaning.path,
-                             words(parameter.dims)));
         }
+        ForeignTensor tensor{meaning.path, meaning.state, dims, {}};
         const Value chunks = member(entry, "chunks");
         for (std::size_t i = 0; i < chunks.size(); ++i) {
             const auto offsets = size_of_tensor(member(chunks[i], "offsets")),
@@ -287,8 +278,9 @@ class DcpReader {
             for (std::size_t d = 0; inside && d < dims.size(); ++d)
                 inside = (*sizes)[d] <= dims[d] && (*offsets)[d] <= dims[d] - (*sizes)[d];
             if (!inside) fail(fmt::format("a box of {} is not inside of its size {}", name, words(dims)));
-            append_pieces(parameter, meaning.state, read_box(name, *offsets, *sizes, dtype));
+            tensor.boxes.push_back(read_box(name, *offsets, *sizes, dtype));
         }
+        result_.tensors.push_back(std::move(tensor));
     }
 
     // All parameters have taken the same steps here.
@@ -326,7 +318,7 @@ class DcpReader {
     std::map<std::pair<std::string_view, std::vector<std::int64_t>>, Place> places_;
     std::map<std::string_view, std::size_t> files_;
     OpenFiles opened_;
-    std::map<std::string, ManifestParameter> parameters_;
+    std::set<std::string> paths_;  // of the parameters
     ForeignCheckpoint result_;
 };
 

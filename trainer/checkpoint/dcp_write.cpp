@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
+#include <tuple>
 #include <utility>
 
 #include <fmt/core.h>
@@ -10,6 +11,7 @@
 #include "traces/import/pickle/pickle_text.h"
 #include "trainer/checkpoint/files.h"
 #include "trainer/checkpoint/foreign.h"
+#include "trainer/checkpoint/tensor_form.h"
 
 namespace shardscope::trainer::checkpoint {
 
@@ -240,6 +242,40 @@ TensorBox box_of(const sharding::StatePiece& piece, const ParameterShape& shape)
     return box;
 }
 
+std::vector<BoxPieces> join_rows(std::vector<OwnedPiece> boxes, const ParameterShape& shape,
+                                 std::int64_t most) {
+    std::vector<BoxPieces> joined;
+    std::map<std::tuple<int, std::int64_t, std::int64_t>, std::size_t> open;  // by place and columns
+    for (OwnedPiece& box : boxes) {
+        const sharding::StatePiece& piece = box.piece;
+        const bool of_row = shape.window == 0 && piece.elements < shape.width;
+        const auto [found, is_new] =
+            open.try_emplace({box.place, piece.first % shape.width, piece.elements}, joined.size());
+        if (of_row && !is_new) {
+            BoxPieces& rows = joined[found->second];
+            const sharding::StatePiece& last = rows.back().piece;
+            const auto count = std::ssize(rows);
+            if (piece.first == last.first + shape.width && piece.where.buffer == last.where.buffer &&
+                piece.where.offset == last.where.offset + last.where.bytes &&
+                (count + 1) * piece.elements <= most) {
+                rows.push_back(std::move(box));
+                continue;
+            }
+        }
+        found->second = joined.size();
+        joined.push_back({std::move(box)});
+    }
+    return joined;
+}
+
+TensorBox box_of(const BoxPieces& pieces, const ParameterShape& shape) {
+    TensorBox box = box_of(pieces.front().piece, shape);
+    if (pieces.size() == 1) return box;
+    box.tensor.sizes.front() = std::ssize(pieces);
+    box.tensor.strides = contiguous_strides(box.tensor.sizes);
+    return box;
+}
+
 std::string dcp_file_name(int place) {
     return fmt::format("__{}_0.distcp", place);
 }
@@ -249,11 +285,11 @@ void write_dcp_index(const SavePlan& plan, const job::OptimizerSection& optimize
     Index index;
     SmallThings things(index);
     bool has_moments = false;
-    for (const PlannedPiece& piece : plan.pieces) {
-        const sharding::StatePiece& state = piece.owned.piece;
+    for (const PlannedBox& box : plan.boxes) {
+        const sharding::StatePiece& state = plan.pieces[box.first_piece].owned.piece;
         const ParameterShape shape = tensor_of(state, plan.shapes);
-        index.add_box(name_of_tensor(shape.path, state.state), "float32", shape.dims(), box_of(state, shape),
-                      plan.files[piece.file].name, piece.frame, piece.frame_bytes);
+        index.add_box(name_of_tensor(shape.path, state.state), "float32", shape.dims(), box.box,
+                      plan.files[box.file].name, box.frame, box.frame_bytes);
         has_moments = has_moments || state.state == "exp_avg";
     }
     for (const ParameterShape& shape : plan.shapes) {

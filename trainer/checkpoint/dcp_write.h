@@ -22,15 +22,19 @@ namespace shardscope::trainer::checkpoint {
 // of the next one are two. None has more than `most` elements.
 std::vector<OwnedPiece> as_boxes(const OwnedPiece& piece, const ParameterShape& shape, std::int64_t most);
 
-// A box, in the order of PyTorch's dimensions.
-struct TensorBox {
-    std::vector<std::int64_t> offsets;
-    TorchTensor tensor;
-};
 // The box that a result of as_boxes() is.
 TensorBox box_of(const sharding::StatePiece& piece, const ParameterShape& shape);
 
-std::string dcp_file_name(int place);  // "__0_0.distcp"
+// Pieces of consecutive rows with the same columns, one after the other in memory, that form one box: what a
+// rank has of a weight that is cut by its columns.
+using BoxPieces = std::vector<OwnedPiece>;
+// Joins results of as_boxes(), which are in the order of elements, where this is so.
+std::vector<BoxPieces> join_rows(std::vector<OwnedPiece> boxes, const ParameterShape& shape,
+                                 std::int64_t most);
+TensorBox box_of(const BoxPieces& pieces, const ParameterShape& shape);
+
+std::string dcp_file_name(int place);                          // "__0_0.distcp"
+inline constexpr const char* kReorderedFile = "__0_2.distcp";  // of tensors in another order than ours
 
 // Writes .metadata and a file of the small things that belong to no rank: the updates that the optimizer
 // has done, the batches that batch norms have counted, and the optimizer's settings. Syncs both.

@@ -1,6 +1,6 @@
-// Checkpoints that other libraries wrote, described as if they were ours: a Manifest whose pieces lie in
-// their files. They have no checksums, no seed and no position of the sampler; their tensors may be in other
-// element types and in another order of dimensions.
+// Checkpoints that other libraries wrote: which tensors they have, and where. They have no checksums, no seed
+// and no position of the sampler; their tensors may be in other element types and in another order of
+// dimensions.
 #pragma once
 
 #include <cstdint>
@@ -10,14 +10,25 @@
 #include <vector>
 
 #include "trainer/checkpoint/manifest.h"
+#include "trainer/checkpoint/run_layout.h"
+#include "trainer/checkpoint/tensor_form.h"
+#include "trainer/job/job.h"
 
 namespace shardscope::trainer::checkpoint {
 
 inline constexpr const char* kDcpMetadata = ".metadata";  // of torch.distributed.checkpoint
 
+struct ForeignTensor {
+    std::string name;
+    std::string state;  // "": the parameter itself; else what the optimizer keeps of it
+    std::vector<std::int64_t> dims;
+    std::vector<StoredBox> boxes;  // each is within the dimensions and in its file
+};
+
 struct ForeignCheckpoint {
     std::filesystem::path index;  // the file that lists the tensors; Manifest::files are next to it
-    Manifest manifest;            // `step` is -1 if it is unknown
+    Manifest manifest;            // without parameters; `step` is -1 if it is unknown
+    std::vector<ForeignTensor> tensors;
 };
 
 // Whether the path is a .safetensors file, or a folder with files of such a format and without a manifest.
@@ -26,25 +37,12 @@ bool is_foreign(const std::filesystem::path& path);
 // Reads what is where; no values. CheckpointError names the file and the tensor that is wrong.
 ForeignCheckpoint read_foreign(const std::filesystem::path& path);
 
-// A tensor, or a box of one, as it lies in a file: `strides` in elements, in the order of PyTorch's
-// dimensions.
-struct StoredBox {
-    std::vector<std::int64_t> offsets, sizes, strides;
-    ElementType type = ElementType::fp32;
-    std::size_t file = 0;
-    std::int64_t offset = 0;  // of its first element, in bytes
-};
+// What and where its tensors are, as a text that two copies have in common.
+std::string to_text(const ForeignCheckpoint& checkpoint);
 
-// The number of elements; -1 if it is beyond every file, or if a size is below 0.
-std::int64_t element_count(const std::vector<std::int64_t>& dims);
-std::vector<std::int64_t> contiguous_strides(const std::vector<std::int64_t>& dims);
-
-// The parameter of a tensor of these dimensions: its rows and their width.
-ManifestParameter foreign_parameter(std::string path, std::vector<std::int64_t> dims);
-
-// Appends the pieces that a box within the parameter's dimensions consists of. Filters (four dimensions) are
-// channels last in our order of elements.
-void append_pieces(ManifestParameter& parameter, const std::string& state, const StoredBox& box);
+// The parameters of a run, in their order, as pieces of the checkpoint's files. CheckpointError: a tensor is
+// missing, is superfluous, has other dimensions than the model's, or has an element twice.
+std::vector<ManifestParameter> bind(const ForeignCheckpoint& checkpoint, const RunLayout& layout);
 
 // Whether the tensor is one that the trainer's models do not have, and need not.
 bool is_ignored(std::string_view name);

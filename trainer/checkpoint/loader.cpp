@@ -11,7 +11,6 @@
 
 #include <fmt/core.h>
 
-#include "traces/schema/joined.h"
 #include "trainer/checkpoint/crc32c.h"
 #include "trainer/checkpoint/error.h"
 #include "trainer/checkpoint/foreign.h"
@@ -46,10 +45,6 @@ std::string name_of(const std::string& state, const std::string& path) {
     return state.empty() ? path : fmt::format("{} of {}", state, path);
 }
 
-std::string shape_text(const std::vector<std::int64_t>& dims) {
-    return fmt::format("[{}]", traces::schema::joined(dims, ", "));
-}
-
 // Names the first key of the model that differs from the run that saved: this is what the user most likely
 // needs to know.
 std::string model_hint(const Manifest& manifest, const job::Job& job) {
@@ -68,13 +63,11 @@ std::string model_hint(const Manifest& manifest, const job::Job& job) {
 }  // namespace
 
 StoredCheckpoint::StoredCheckpoint(const std::string& path)
-    : folder_(find_checkpoint(path)),
-      manifest_path_(folder_ / kManifestName),
-      foreign_(checkpoint::is_foreign(folder_)) {
-    if (foreign_) {
-        ForeignCheckpoint other = read_foreign(folder_);
-        manifest_path_ = std::move(other.index);
-        manifest_ = std::move(other.manifest);
+    : folder_(find_checkpoint(path)), manifest_path_(folder_ / kManifestName) {
+    if (is_foreign(folder_)) {
+        foreign_ = read_foreign(folder_);
+        manifest_path_ = foreign_->index;
+        manifest_ = foreign_->manifest;
     } else {
         manifest_ = parse_manifest(read_whole(manifest_path_), manifest_path_.string());
     }
@@ -102,7 +95,7 @@ StoredCheckpoint::StoredCheckpoint(const std::string& path)
 CheckpointLoader::CheckpointLoader(const StoredCheckpoint& stored, const job::Job& job, RunLayout layout,
                                    LoadUse use, std::optional<int> only_rank)
     : stored_(stored), layout_(std::move(layout)), use_(use) {
-    if (!stored.is_foreign())
+    if (!stored.foreign())
         sample_offset_ = stored.manifest().samples - stored.manifest().step * job.samples_per_step();
     check_parameters(job);
     if (use_ == LoadUse::training) check_optimizer(job);
@@ -114,6 +107,14 @@ void CheckpointLoader::refuse(const std::string& what) const {
 }
 
 void CheckpointLoader::check_parameters(const job::Job& job) {
+    if (stored_.foreign()) {
+        bound_ = bind(*stored_.foreign(), layout_);
+        for (const ManifestParameter& parameter : bound_) {
+            check_whole(parameter, "", parameter.elements());
+            parameters_.push_back(&parameter);
+        }
+        return;
+    }
     std::map<std::string_view, const ManifestParameter*> by_path;
     for (const ManifestParameter& parameter : stored_.manifest().parameters) {
         by_path.emplace(parameter.path, &parameter);
@@ -125,11 +126,6 @@ void CheckpointLoader::check_parameters(const job::Job& job) {
                                model_hint(stored_.manifest(), job)));
         }
         const ManifestParameter& parameter = *found->second;
-        if (stored_.is_foreign() && parameter.dims != shape.dims()) {
-            refuse(fmt::format("{} is {} there and {} in the job's model; {}", shape.path,
-                               shape_text(parameter.dims), shape_text(shape.dims()),
-                               model_hint(stored_.manifest(), job)));
-        }
         if (parameter.rows != shape.rows || parameter.width != shape.width) {
             refuse(fmt::format("{} is {} x {} there and {} x {} in the job's model; {}", shape.path,
                                parameter.rows, parameter.width, shape.rows, shape.width,
@@ -176,8 +172,8 @@ void CheckpointLoader::check_optimizer(const job::Job& job) const {
     for (const std::vector<sharding::StatePiece>& place : layout_.places) {
         for (const sharding::StatePiece& piece : place) wanted_states.insert(piece.state);
     }
-    for (const ManifestParameter& parameter : manifest.parameters) {
-        for (const ManifestPiece& piece : parameter.pieces) stored_states.insert(piece.state);
+    for (const ManifestParameter* parameter : parameters_) {
+        for (const ManifestPiece& piece : parameter->pieces) stored_states.insert(piece.state);
     }
     for (const std::string& state : wanted_states) {
         if (!stored_states.contains(state)) {
@@ -215,10 +211,10 @@ std::set<const ManifestPiece*> CheckpointLoader::pieces_of(int rank) const {
 void CheckpointLoader::check_values(std::optional<int> only_rank) const {
     std::set<const ManifestPiece*> needed;
     if (only_rank) needed = pieces_of(*only_rank);
-    for (const ManifestParameter& parameter : stored_.manifest().parameters) {
-        for (const ManifestPiece& piece : parameter.pieces) {
+    for (const ManifestParameter* parameter : parameters_) {
+        for (const ManifestPiece& piece : parameter->pieces) {
             if (piece.crc32c && wanted(piece.state) && (!only_rank || needed.contains(&piece)))
-                check(piece, parameter);
+                check(piece, *parameter);
         }
     }
 }
@@ -285,17 +281,20 @@ void CheckpointLoader::read(const sharding::StatePiece& piece, std::span<std::by
     for (const ManifestPiece& stored : pieces_within(parameter, piece.state, piece.first, piece.elements)) {
         const std::int64_t first = std::max(piece.first, stored.first);
         const std::int64_t last = std::min(end, stored.first + stored.elements);
-        const std::span<std::byte> part = to.subspan(static_cast<std::size_t>(4 * (first - piece.first)),
-                                                     static_cast<std::size_t>(4 * (last - first)));
-        const std::int64_t at = stored.offset + (first - stored.first) * stored.stride * size_of(stored.type);
-        if (stored.type != ElementType::fp32 || stored.stride != 1) {
-            apart[stored.file].push_back({at, stored.stride, stored.type, part});
-            continue;
-        }
-        try {
-            stored_.file(stored.file)->read(part, at);
-        } catch (const std::system_error& error) {
-            fail_to_read(stored_.file_path(stored.file), error);
+        for (const EvenRun& run : runs_of(stored, first, last)) {
+            const std::span<std::byte> part =
+                to.subspan(static_cast<std::size_t>(4 * (run.first - piece.first)),
+                           static_cast<std::size_t>(4 * run.elements));
+            const std::int64_t at = stored.offset + run.offset * size_of(stored.type);
+            if (stored.type != ElementType::fp32 || !stored.order.empty()) {
+                apart[stored.file].push_back({at, run.stride, stored.type, part});
+                continue;
+            }
+            try {
+                stored_.file(stored.file)->read(part, at);
+            } catch (const std::system_error& error) {
+                fail_to_read(stored_.file_path(stored.file), error);
+            }
         }
     }
 }

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "trainer/checkpoint/files.h"
+#include "trainer/checkpoint/foreign.h"
 #include "trainer/checkpoint/manifest.h"
 #include "trainer/checkpoint/open_files.h"
 #include "trainer/checkpoint/run_layout.h"
@@ -26,19 +27,20 @@ namespace shardscope::trainer::checkpoint {
 class StoredCheckpoint {
   public:
     // `path`: a checkpoint's folder or a checkpoint.save folder, or another library's (foreign.h).
-    // CheckpointError names the file that is at
-    // fault.
+    // CheckpointError names the file that is at fault.
     explicit StoredCheckpoint(const std::string& path);
 
     const std::filesystem::path& folder() const { return folder_; }
     const Manifest& manifest() const { return manifest_; }
-    const std::string& tokenizer() const {
-        return tokenizer_;
-    }  // the vocabulary's text; empty: the text is bytes, or the job has no text
+    // Another library's, of which the manifest has only the files and the step; null: it is ours.
+    const ForeignCheckpoint* foreign() const { return foreign_ ? &*foreign_ : nullptr; }
+    // What it contains and where, which is the same for every copy.
+    std::string text() const { return foreign_ ? to_text(*foreign_) : to_text(manifest_); }
+    // The vocabulary's text; empty: the text is bytes, or the job has no text.
+    const std::string& tokenizer() const { return tokenizer_; }
 
     // The file that says what is where: manifest.json, or another library's.
     const std::filesystem::path& manifest_path() const { return manifest_path_; }
-    bool is_foreign() const { return foreign_; }  // written by another library
     std::shared_ptr<const File> file(std::size_t index) const { return files_.file(index); }
     std::filesystem::path file_path(std::size_t index) const {
         return manifest_path_.parent_path() / manifest_.files[index].name;
@@ -47,7 +49,7 @@ class StoredCheckpoint {
   private:
     std::filesystem::path folder_, manifest_path_;
     Manifest manifest_;
-    bool foreign_ = false;
+    std::optional<ForeignCheckpoint> foreign_;
     OpenFiles files_;
     std::string tokenizer_;
 };
@@ -94,6 +96,7 @@ class CheckpointLoader {
     const RunLayout layout_;
     const LoadUse use_;
     std::int64_t sample_offset_ = 0;
+    std::vector<ManifestParameter> bound_;              // of another library's
     std::vector<const ManifestParameter*> parameters_;  // indexed by the run's parameter id
 };
 

@@ -62,12 +62,14 @@ Json header_json(const Manifest& manifest) {
 Json parameter_json(const Manifest& manifest, const ManifestParameter& parameter) {
     Json pieces = Json::array();
     for (const ManifestPiece& piece : parameter.pieces) {
-        pieces.push_back({{"state", piece.state},
-                          {"first", piece.first},
-                          {"elements", piece.elements},
-                          {"file", manifest.files[piece.file].name},
-                          {"offset", piece.offset},
-                          {"crc32c", piece.crc32c.value_or(0)}});
+        Json json = {{"state", piece.state},       {"first", piece.first},
+                     {"elements", piece.elements}, {"file", manifest.files[piece.file].name},
+                     {"offset", piece.offset},     {"crc32c", piece.crc32c.value_or(0)}};
+        if (!piece.order.empty()) {
+            Json& order = json["order"] = Json::array();
+            for (const Extent& extent : piece.order) order.push_back({extent.size, extent.stride});
+        }
+        pieces.push_back(std::move(json));
     }
     return {{"path", parameter.path},
             {"rows", parameter.rows},
@@ -200,6 +202,7 @@ class Reader {
         piece.file = file->second;
         piece.offset = integer(json, "offset", 0);
         piece.crc32c = checksum(json);
+        if (json.contains("order")) piece.order = order(list(json, "order"), parameter, piece);
         if (piece.first + piece.elements > parameter.elements()) {
             fail(fmt::format("{}: a piece ends after the parameter's {} elements", parameter.path,
                              parameter.elements()));
@@ -209,6 +212,40 @@ class Reader {
             fail(fmt::format("{}: a piece ends after the {} bytes of {}", parameter.path, bytes, name));
         }
         return piece;
+    }
+
+    // The loops go through each of the piece's elements once: their strides are those of some order of
+    // contiguous dimensions.
+    std::vector<Extent> order(const Json& json, const ManifestParameter& parameter,
+                              const ManifestPiece& piece) const {
+        std::vector<Extent> extents;
+        for (const Json& pair : json) {
+            if (!pair.is_array() || pair.size() != 2 || !is_count(pair[0]) || !is_count(pair[1]))
+                fail(
+                    fmt::format("{}: \"order\" is not a list of pairs of sizes and strides", parameter.path));
+            extents.push_back({pair[0].get<std::int64_t>(), pair[1].get<std::int64_t>()});
+        }
+        std::vector<Extent> by_stride = extents;
+        traces::schema::sort_rows(by_stride, [](const Extent& a, const Extent& b) {
+            return std::tie(a.stride, a.size) < std::tie(b.stride, b.size);
+        });
+        std::int64_t elements = 1;
+        for (const Extent& extent : by_stride) {
+            if (extent.stride != elements || extent.size > piece.elements / elements) {
+                elements = 0;
+                break;
+            }
+            elements *= extent.size;
+        }
+        if (elements != piece.elements) {
+            fail(fmt::format("{}: the \"order\" of a piece does not name each of its {} elements once",
+                             parameter.path, piece.elements));
+        }
+        return extents;
+    }
+    static bool is_count(const Json& value) {
+        return value.is_number_unsigned() && value.get<std::uint64_t>() > 0 &&
+               value.get<std::uint64_t>() <= std::uint64_t{kMost};
     }
 
     void refuse_overlaps(ManifestParameter& parameter) const {
@@ -277,6 +314,37 @@ std::span<const ManifestPiece> pieces_within(const ManifestParameter& parameter,
         return piece.state == state && piece.first < first + elements;
     });
     return {begin, end};
+}
+
+std::vector<Extent> simplified(const std::vector<Extent>& extents) {
+    std::vector<Extent> fewest;
+    for (const Extent& extent : extents) {
+        if (extent.size == 1) continue;
+        if (!fewest.empty() && fewest.back().stride == extent.stride * extent.size) {
+            fewest.back() = {fewest.back().size * extent.size, extent.stride};
+        } else {
+            fewest.push_back(extent);
+        }
+    }
+    if (fewest.size() == 1 && fewest.front().stride == 1) fewest.clear();
+    return fewest;
+}
+
+std::vector<EvenRun> runs_of(const ManifestPiece& piece, std::int64_t first, std::int64_t last) {
+    if (piece.order.empty()) return {{first, last - first, first - piece.first, 1}};
+    std::vector<EvenRun> runs;
+    const Extent& inner = piece.order.back();
+    while (first < last) {
+        std::int64_t left = first - piece.first, offset = 0;
+        for (auto extent = piece.order.rbegin(); extent != piece.order.rend(); ++extent) {
+            offset += left % extent->size * extent->stride;
+            left /= extent->size;
+        }
+        const std::int64_t count = std::min(last - first, inner.size - (first - piece.first) % inner.size);
+        runs.push_back({first, count, offset, inner.stride});
+        first += count;
+    }
+    return runs;
 }
 
 std::optional<std::int64_t> sort_pieces(std::vector<ManifestPiece>& pieces) {

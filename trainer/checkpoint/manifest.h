@@ -19,6 +19,13 @@ namespace shardscope::trainer::checkpoint {
 inline constexpr int kCheckpointVersion = 1;
 inline constexpr const char* kManifestName = "manifest.json";
 
+// A loop over elements: `size` of them, each `stride` elements after the previous one in the file.
+struct Extent {
+    std::int64_t size = 0, stride = 1;
+
+    bool operator==(const Extent&) const = default;
+};
+
 // Elements [first, first + elements) of a parameter or of its state, in a file from byte `offset` on. In
 // manifest.json all are fp32, without gaps.
 struct ManifestPiece {
@@ -28,7 +35,7 @@ struct ManifestPiece {
     std::int64_t offset = 0;
     std::optional<std::uint32_t> crc32c = 0;  // absent in the checkpoints of others
     ElementType type = ElementType::fp32;
-    std::int64_t stride = 1;  // from one element to the next in the file, in elements
+    std::vector<Extent> order;  // where they are there, the outermost loop first; empty: one after the other
 
     bool operator==(const ManifestPiece&) const = default;
 };
@@ -37,7 +44,6 @@ struct ManifestParameter {
     std::string path;  // "net.0.weight"
     std::int64_t rows = 0, width = 1;
     std::vector<ManifestPiece> pieces;  // sorted by state, then by first
-    std::vector<std::int64_t> dims;     // of PyTorch's tensor; known only of the checkpoints of others
 
     std::int64_t elements() const { return rows * width; }
     bool operator==(const ManifestParameter&) const = default;
@@ -87,6 +93,17 @@ Manifest parse_manifest(std::string_view text, const std::string& name);
 // The pieces of a state that overlap the elements [first, first + elements), in their order; O(log n).
 std::span<const ManifestPiece> pieces_within(const ManifestParameter& parameter, std::string_view state,
                                              std::int64_t first, std::int64_t elements);
+
+// The same loops in the fewest: none of size 1, and none that continues another; empty if all elements are
+// neighbours.
+std::vector<Extent> simplified(const std::vector<Extent>& extents);
+
+// Elements of a piece that lie evenly in the file: the first one `offset` elements after the piece's.
+struct EvenRun {
+    std::int64_t first = 0, elements = 0, offset = 0, stride = 1;
+};
+// The runs of the elements [first, last) of the piece's parameter, which the piece contains.
+std::vector<EvenRun> runs_of(const ManifestPiece& piece, std::int64_t first, std::int64_t last);
 
 // Sorts a parameter's pieces by state and first element; returns an element that two of them contain.
 std::optional<std::int64_t> sort_pieces(std::vector<ManifestPiece>& pieces);

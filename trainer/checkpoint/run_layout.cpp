@@ -9,7 +9,6 @@
 #include <fmt/core.h>
 
 #include "traces/schema/sort_rows.h"
-#include "trainer/model/images.h"
 #include "trainer/model/tensor_parallel.h"
 #include "trainer/sharding/program.h"
 
@@ -62,11 +61,8 @@ RunLayout layout_of(const sharding::Program& program) {
     for (const model::Parameter* parameter : program.modules().parameters) {
         const std::int64_t width =
             parameter->width * (parameter->cut.cut == model::Cut::columns ? parameter->cut.ranks : 1);
-        const int owner = program.modules().owners[static_cast<std::size_t>(parameter->id)];
-        const auto* convolution =
-            dynamic_cast<const model::Conv2d*>(program.modules().modules[static_cast<std::size_t>(owner)]);
         layout.parameters.push_back({parameter->path, parameter->whole_elements / width, width,
-                                     convolution ? convolution->window_size() : 0, parameter->trained});
+                                     parameter->window, parameter->trained, parameter->pixels});
     }
     // The buffers of modules are numbered after the parameters. Those of the first rank are kept, as in
     // PyTorch's state dict.

@@ -24,6 +24,9 @@ struct ParameterShape {
     std::int64_t rows = 0, width = 1;
     int window = 0;  // of a convolution's filters [rows, window, window, channels]; 0: not one
     bool trained = true;
+    // Of the weight of a Linear that reads images: its rows are [pixels, channels], and [channels, pixels] in
+    // PyTorch.
+    std::int64_t pixels = 1;
 
     std::int64_t elements() const { return rows * width; }
     // As PyTorch's tensor of the name has them; filters are [rows, channels, window, window] there, and ours

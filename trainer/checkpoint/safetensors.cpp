@@ -195,10 +195,7 @@ class SafetensorsReader {
                       .type = *type,
                       .file = result_.manifest.files.size() - 1,
                       .offset = start + begin};
-        ManifestParameter parameter = foreign_parameter(name, std::move(*dims));
-        append_pieces(parameter, "", box);
-        sort_pieces(parameter.pieces);
-        result_.manifest.parameters.push_back(std::move(parameter));
+        result_.tensors.push_back({name, "", std::move(*dims), {std::move(box)}});
     }
 
     static std::string text_of(const fs::path& path) {

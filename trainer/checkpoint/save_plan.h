@@ -11,6 +11,7 @@
 
 #include "trainer/checkpoint/manifest.h"
 #include "trainer/checkpoint/run_layout.h"
+#include "trainer/checkpoint/torch_file.h"
 #include "trainer/job/job.h"
 
 namespace shardscope::trainer::checkpoint {
@@ -20,7 +21,25 @@ struct PlannedPiece {
     std::size_t file = 0;  // index into SavePlan::files
     std::int64_t offset = 0;
     std::int64_t part_offset = 0;  // offset in the part of its place, if that part is a file of its own
-    // The part of the file that is a torch.save of this piece (`dcp`): its numbers begin at `offset`.
+    bool reordered = false;        // it is a part of a PlannedBox in another order
+};
+
+// A box of a tensor, in the order of PyTorch's dimensions.
+struct TensorBox {
+    std::vector<std::int64_t> offsets;
+    TorchTensor tensor;
+};
+
+// Pieces that are written as one box of a tensor: all those of `dcp`, and tensors in another order of
+// elements than ours. Pieces of the latter kind are written to the places' own files, and copy_parts() puts
+// them in order.
+struct PlannedBox {
+    std::size_t first_piece = 0, end_piece = 0;  // of SavePlan::pieces
+    std::size_t file = 0;
+    std::int64_t offset = 0, elements = 0;
+    std::vector<Extent> order;  // of a whole tensor's elements, if it is not ours
+    // `dcp`: the box as a tensor, and the part of the file that is a torch.save of it.
+    TensorBox box;
     std::int64_t frame = 0, frame_bytes = 0;
 };
 
@@ -31,7 +50,9 @@ struct SavePlan {
     bool shared_files = false;
     std::vector<ManifestFile> files;   // the files of the checkpoint
     std::vector<std::string> headers;  // what each file begins with; empty, or one for each file
-    std::vector<PlannedPiece> pieces;  // in the order of parameters
+    std::vector<PlannedPiece> pieces;  // in the order of parameters and states
+    std::vector<PlannedBox> boxes;     // in the same order
+    bool reorders = false;             // whether one of them is in another order than ours
     std::set<int> writers;             // the places that write something
 };
 
@@ -53,10 +74,11 @@ std::vector<ManifestFile> part_files(const SavePlan& plan, PartPlace where, int 
 std::int64_t write_part(const SavePlan& plan, PartPlace where, int place, const std::filesystem::path& folder,
                         const RankMemory& memory, std::span<std::uint32_t> checksums);
 
-// Copies all places' own files into the checkpoint's files, syncs these, and removes the former.
-// std::system_error; std::runtime_error if bytes differ from those that were written.
-void copy_parts(const SavePlan& plan, const std::filesystem::path& folder,
-                std::span<const std::uint32_t> checksums);
+// Copies all places' own files into the checkpoint's files, syncs these, and removes the former. Returns the
+// checksums of boxes in another order, indexed by box. std::system_error; std::runtime_error if bytes differ
+// from those that were written.
+std::vector<std::uint32_t> copy_parts(const SavePlan& plan, const std::filesystem::path& folder,
+                                      std::span<const std::uint32_t> checksums);
 
 // Writes the headers and syncs their files, which all places have filled. std::system_error.
 void write_headers(const SavePlan& plan, const std::filesystem::path& folder);

@@ -42,7 +42,8 @@ CheckpointSaver::CheckpointSaver(const job::Job& job, RunLayout layout, SaveSett
       settings_(std::move(settings)),
       on_saved_(std::move(on_saved)),
       plan_(plan_save(layout_, job.checkpoint.format)),
-      part_place_(plan_.shared_files && settings_.several_hosts ? PartPlace::own : PartPlace::final),
+      part_place_(plan_.reorders || (plan_.shared_files && settings_.several_hosts) ? PartPlace::own
+                                                                                    : PartPlace::final),
       lock_(take_folder(folder_, settings_)),
       samples_per_step_(job.samples_per_step()),
       optimizer_(job.optimizer),
@@ -113,10 +114,19 @@ Manifest CheckpointSaver::manifest(const Pending& pending, std::int64_t step) co
     if (settings_.loss_scale) manifest.loss_scale = settings_.loss_scale();
     for (std::size_t index = 0; index < plan_.pieces.size(); ++index) {
         const PlannedPiece& planned = plan_.pieces[index];
+        if (planned.reordered) continue;
         const sharding::StatePiece& piece = planned.owned.piece;
         manifest.parameters[static_cast<std::size_t>(piece.parameter)].pieces.push_back(
             {piece.state, piece.first, piece.elements, planned.file, planned.offset,
              pending.checksums[index]});
+    }
+    for (std::size_t index = 0; index < plan_.boxes.size(); ++index) {
+        const PlannedBox& box = plan_.boxes[index];
+        if (box.order.empty()) continue;
+        const sharding::StatePiece& first = plan_.pieces[box.first_piece].owned.piece;
+        manifest.parameters[static_cast<std::size_t>(first.parameter)].pieces.push_back(
+            {first.state, first.first, box.elements, box.file, box.offset, pending.of_boxes.at(index),
+             ElementType::fp32, box.order});
     }
     if (!settings_.tokenizer.empty()) {
         manifest.tokenizer = kTokenizerName;
@@ -131,6 +141,8 @@ void CheckpointSaver::complete(Pending& pending, std::int64_t step) {
     const fs::path folder = unfinished(step);
     if (!pending.error) {
         try {
+            if (part_place_ == PartPlace::own)
+                pending.of_boxes = copy_parts(plan_, folder, pending.checksums);
             write_headers(plan_, folder);
             const Manifest all = manifest(pending, step);
             if (plan_.format == job::CheckpointFormat::dcp) {

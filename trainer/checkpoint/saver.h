@@ -77,6 +77,7 @@ class CheckpointSaver {
         explicit Pending(std::size_t pieces) : checksums(pieces) {}
         std::chrono::steady_clock::time_point start = std::chrono::steady_clock::now();
         std::vector<std::uint32_t> checksums;  // indexed by piece of the plan; each is written by one rank
+        std::vector<std::uint32_t> of_boxes;   // in another order, as copy_parts() returns them
         std::size_t done = 0;                  // places that have written their part
         std::int64_t bytes = 0;
         std::optional<std::string> error;  // the first error

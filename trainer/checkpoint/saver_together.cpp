@@ -88,7 +88,6 @@ void CheckpointSaver::take_parts(const std::vector<std::string>& texts, std::int
         }
         for (const Part& part : parts) pending.bytes += part.bytes;
         check_files(step);
-        if (part_place_ == PartPlace::own) copy_parts(plan_, unfinished(step), pending.checksums);
     } catch (const std::exception& error) {
         pending.error = error.what();
     }

@@ -83,9 +83,9 @@ std::string pickle_of(const TorchTensor& tensor, std::int64_t elements) {
 
 }  // namespace
 
-std::uint32_t zip_checksum(std::span<const std::byte> bytes) {
+std::uint32_t zip_checksum(std::span<const std::byte> bytes, std::uint32_t before) {
     return static_cast<std::uint32_t>(
-        ::crc32(0, reinterpret_cast<const Bytef*>(bytes.data()), static_cast<uInt>(bytes.size())));
+        ::crc32(before, reinterpret_cast<const Bytef*>(bytes.data()), static_cast<uInt>(bytes.size())));
 }
 
 TorchFrame torch_frame(const TorchTensor& tensor, std::int64_t bytes, std::uint32_t checksum) {

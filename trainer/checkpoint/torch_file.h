@@ -17,8 +17,8 @@ struct TorchTensor {
     std::int64_t offset = 0;                   // of its first element in the storage
 };
 
-// The checksum that zip has (CRC-32), of less than 4 GiB.
-std::uint32_t zip_checksum(std::span<const std::byte> bytes);
+// The checksum that zip has (CRC-32), of less than 4 GiB; `before`: that of the bytes before these.
+std::uint32_t zip_checksum(std::span<const std::byte> bytes, std::uint32_t before = 0);
 
 // The bytes before and after a tensor's numbers. Their lengths do not depend on the checksum, and those
 // before are a multiple of 64.

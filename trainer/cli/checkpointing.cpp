@@ -43,7 +43,7 @@ void Checkpointing::open() {
 // Hosts may read their own copies of a checkpoint; all must be copies of the same one.
 void Checkpointing::compare_manifests() {
     const world::World& world = joined_->world();
-    const std::string text = to_text(stored_->manifest());
+    const std::string text = stored_->text();
     const std::vector<std::string> sums =
         joined_->world().gather(fmt::format("{:08x}", checkpoint::crc32c(std::as_bytes(std::span(text)))));
     together(joined_, [&] {

@@ -456,10 +456,6 @@ void Checks::rest() const {
         refuse("checkpoint.initial_load", "checkpoint.load",
                "a run that continues has its parameters from there; omit one of the two");
     }
-    if (job_.checkpoint.format == CheckpointFormat::safetensors && job_.model.type == ModelType::resnet) {
-        refuse("checkpoint.format", "model.type",
-               "filters are kept channels last, which safetensors cannot express; set it to \"dcp\"");
-    }
     if (!job_.checkpoint.keep.all() && job_.checkpoint.save.empty()) {
         refuse("checkpoint.keep", "checkpoint.save",
                "nothing is saved of which some could be kept; set checkpoint.save to a folder");

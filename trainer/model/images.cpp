@@ -20,7 +20,8 @@ Conv2d::Conv2d(std::string attribute, int side, int in, int out, const kernels::
     : Module("Conv2d", std::move(attribute)), side_(side), in_(in), out_(out), window_(window), bias_(bias) {
     const int taps = window.size * window.size;
     const auto fan_out = static_cast<float>(out * taps);
-    add_parameter("weight", out, std::int64_t{taps} * in, {InitKind::normal, 0, std::sqrt(2.0F / fan_out)});
+    add_parameter("weight", out, std::int64_t{taps} * in, {InitKind::normal, 0, std::sqrt(2.0F / fan_out)})
+        .window = window.size;
     if (bias) add_parameter("bias", out, 1, {});
 }
 

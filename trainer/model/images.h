@@ -18,7 +18,6 @@ class Conv2d final : public Module {
     plan::Tensor forward(Graph& graph, const plan::Tensor& input) override;
 
     int result_side() const { return window_.places(static_cast<int>(side_)); }
-    int window_size() const { return window_.size; }
 
   private:
     std::array<std::int64_t, 6> dims(std::int64_t batch) const {

@@ -41,6 +41,10 @@ struct Parameter {
     bool trained = true;              // false: frozen; takes no gradient and no update (requires_grad)
     bool partial_gradient = false;    // the ranks of a tensor group compute parts of its sum
     std::int64_t whole_elements = 0;  // on all ranks of the group that cuts it, without padding
+    // How PyTorch orders its elements otherwise: filters are [rows, window, window, channels] here, and the
+    // rows of a Linear that reads images [pixels, channels]; there channels come first.
+    int window = 0;
+    std::int64_t pixels = 1;
 
     std::int64_t elements() const { return rows * width; }  // on one of them
     bool is_vector() const { return width == 1; }

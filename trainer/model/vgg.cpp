@@ -44,8 +44,11 @@ std::array<int, kVggStages> convolutions_of(int depth) {
 class Numbered {
   public:
     template <class T, class... Args>
-    void add(Args&&... args) {
-        modules_.push_back(std::make_unique<T>(std::to_string(modules_.size()), std::forward<Args>(args)...));
+    T& add(Args&&... args) {
+        auto module = std::make_unique<T>(std::to_string(modules_.size()), std::forward<Args>(args)...);
+        T& added = *module;
+        modules_.push_back(std::move(module));
+        return added;
     }
     std::unique_ptr<Sequential> as(std::string attribute) {
         return std::make_unique<Sequential>(std::move(attribute), std::move(modules_));
@@ -75,7 +78,8 @@ Vgg::Vgg(const VggShape& shape) : Module("VGG", "") {
     int inputs = in * kPooled * kPooled;
     const int hidden = shape.width * kHidden;
     for (int layer = 0; layer < 2; ++layer) {
-        classifier.add<Linear>(inputs, hidden, true, kLinearStd);
+        Linear& linear = classifier.add<Linear>(inputs, hidden, true, kLinearStd);
+        if (layer == 0) linear.parameters().front().pixels = std::int64_t{kPooled} * kPooled;
         classifier.add<Activation>(kRelu, true);
         classifier.add<Dropout>(shape.dropout);
         inputs = hidden;

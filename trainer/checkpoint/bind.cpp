@@ -1,0 +1,99 @@
+// The tensors of another library's checkpoint as the parameters of a run.
+#include <map>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include <fmt/core.h>
+
+#include "traces/schema/joined.h"
+#include "trainer/checkpoint/error.h"
+#include "trainer/checkpoint/foreign.h"
+
+namespace shardscope::trainer::checkpoint {
+
+namespace {
+
+std::string shape_text(const std::vector<std::int64_t>& dims) {
+    return fmt::format("[{}]", traces::schema::joined(dims, ", "));
+}
+
+// A vector may have a second dimension, and a tensor of one element none.
+std::vector<std::int64_t> tidy(std::vector<std::int64_t> dims) {
+    if (dims.empty()) return {1};
+    if (dims.size() == 2 && dims.back() == 1) dims.pop_back();
+    return dims;
+}
+
+class Binder {
+  public:
+    Binder(const ForeignCheckpoint& checkpoint, const RunLayout& layout)
+        : checkpoint_(checkpoint), layout_(layout) {
+        for (const ForeignTensor& tensor : checkpoint.tensors) tensors_[tensor.name].push_back(&tensor);
+    }
+
+    std::vector<ManifestParameter> bind() {
+        std::vector<ManifestParameter> parameters;
+        for (const ParameterShape& shape : layout_.parameters) {
+            ManifestParameter& parameter = parameters.emplace_back();
+            parameter.path = shape.path;
+            parameter.rows = shape.rows;
+            parameter.width = shape.width;
+            take(parameter, module_form(shape));
+            if (const std::optional<std::int64_t> twice = sort_pieces(parameter.pieces))
+                refuse(fmt::format("two boxes of {} contain element {}; load another checkpoint", shape.path,
+                                   *twice));
+        }
+        if (!tensors_.empty())
+            mismatch(fmt::format("it has {}, which the job's model does not have", tensors_.begin()->first));
+        return parameters;
+    }
+
+  private:
+    // Appends the pieces of a tensor and of its states.
+    void take(ManifestParameter& parameter, const TensorForm& form) {
+        const auto found = tensors_.find(form.name);
+        if (found == tensors_.end()) mismatch(fmt::format("{} of the job's model is not in it", form.name));
+        for (const ForeignTensor* tensor : found->second) {
+            // A state may be one number of the whole parameter (NovoGrad).
+            const bool one_number = !tensor->state.empty() && element_count(tensor->dims) == 1;
+            const TensorForm& there = one_number ? plain_form(form.name, tensor->dims) : form;
+            if (tidy(tensor->dims) != tidy(there.dims)) {
+                mismatch(fmt::format("{} is {} there and {} in the job's model", form.name,
+                                     shape_text(tensor->dims), shape_text(form.dims)));
+            }
+            for (StoredBox box : tensor->boxes) {
+                if (element_count(box.sizes) <= 0) continue;
+                fit(box.offsets, there.dims.size(), 0);
+                fit(box.sizes, there.dims.size(), 1);
+                fit(box.strides, there.dims.size(), 1);
+                append_pieces(parameter, tensor->state, box, there);
+            }
+        }
+        tensors_.erase(found);
+    }
+
+    // For tensors that are equal only after tidy().
+    static void fit(std::vector<std::int64_t>& values, std::size_t dims, std::int64_t value) {
+        values.resize(dims, value);
+    }
+
+    [[noreturn]] void mismatch(const std::string& what) const {
+        refuse(what + "; set the model's keys as in the run that saved it");
+    }
+    [[noreturn]] void refuse(const std::string& what) const {
+        throw CheckpointError(fmt::format("{}: {}", checkpoint_.index.string(), what));
+    }
+
+    const ForeignCheckpoint& checkpoint_;
+    const RunLayout& layout_;
+    std::map<std::string_view, std::vector<const ForeignTensor*>> tensors_;  // a tensor and its states
+};
+
+}  // namespace
+
+std::vector<ManifestParameter> bind(const ForeignCheckpoint& checkpoint, const RunLayout& layout) {
+    return Binder(checkpoint, layout).bind();
+}
+
+}  // namespace shardscope::trainer::checkpoint
