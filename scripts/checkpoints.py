@@ -2,6 +2,7 @@
 """PyTorch and shardscope-train read each other's checkpoints; see checkpoints.sh."""
 
 import argparse
+import json
 import os
 import sys
 import tempfile
@@ -46,6 +47,30 @@ type = "sgd"
 momentum = 0.9
 lr = 0.01
 """
+# A language model of transformers' size; every window of the text is the same.
+LANGUAGE_JOB = """
+[run]
+steps = %(steps)d
+ranks = %(ranks)d
+[model]
+KEYS
+layers = 2
+heads = 4
+width = 48
+context = 16
+[data]
+type = "text"
+path = "TEXT"
+batch = 2
+[parallel]
+mode = "%(mode)s"
+[optimizer]
+type = "adamw"
+lr = 0.01
+"""
+# What transformers has and our BERT lacks: zeros in ours. And what shares another tensor's numbers.
+LACKING = {"bert.embeddings.token_type_embeddings.weight", "cls.predictions.bias"}
+TIED = {"lm_head.weight", "cls.predictions.decoder.weight", "cls.predictions.decoder.bias"}
 
 
 def saved(folder):
@@ -285,6 +310,81 @@ def check_safetensors(ours, report):
         report.line("safetensors of its package, %s" % dtype, len(tensors), initial(ours, JOB, path, tensors))
 
 
+def transformers_package():
+    try:
+        import transformers
+        transformers.utils.logging.set_verbosity_error()
+        transformers.utils.logging.disable_progress_bar()
+        return transformers
+    except ImportError:
+        return None
+
+
+def hugging_face_models(transformers):
+    """{type: (our keys, a small model with random weights)}, with the constants of our norms."""
+    import torch
+    torch.manual_seed(1)
+    small = {"vocab_size": 256, "bos_token_id": 0, "eos_token_id": 0}
+    return {
+        "gpt": ('type = "gpt"\ntied_embeddings = true', transformers.GPT2LMHeadModel(transformers.GPT2Config(
+            n_layer=2, n_head=4, n_embd=48, n_positions=16, **small))),
+        "llama": ('type = "llama"\nkv_heads = 2', transformers.LlamaForCausalLM(transformers.LlamaConfig(
+            num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2, hidden_size=48, intermediate_size=128,
+            max_position_embeddings=16, rms_norm_eps=1e-5, **small))),
+        "bert": ('type = "bert"\ntied_embeddings = true', transformers.BertForMaskedLM(transformers.BertConfig(
+            num_hidden_layers=2, num_attention_heads=4, hidden_size=48, intermediate_size=192, max_position_embeddings=16,
+            vocab_size=257)))}
+
+
+def check_hugging_face(ours, report):
+    """transformers' models as initial values, and ours under their names."""
+    import torch
+    transformers, safetensors = transformers_package(), safetensors_package()
+    if not transformers or not safetensors:
+        print("Hugging Face's names: left out, the packages transformers and safetensors are not installed")
+        return
+    text = os.path.join(ours.folder, "text")
+    with open(text, "w", encoding="utf-8") as file:
+        file.write(torch_peer.WINDOW * 200)
+    for name, (keys, model) in hugging_face_models(transformers).items():
+        job = LANGUAGE_JOB.replace("KEYS", keys).replace("TEXT", text)
+        with torch.no_grad():  # so that no tensor is all zeros or ones
+            for tensor in model.parameters():
+                tensor.add_(0.1 * torch.randn_like(tensor))
+        theirs = os.path.join(ours.folder, "hf_" + name)
+        model.save_pretrained(theirs)
+        tensors = safetensors.load_file(os.path.join(theirs, "model.safetensors"))
+        lacking = {n for n in tensors if n in LACKING}
+        named = ["--checkpoint.format=safetensors", "--checkpoint.names=huggingface"]
+        for ranks in (1, RANKS):
+            folder = ours.train(job, "named", "--checkpoint.initial_load=" + theirs, "--optimizer.lr=1e-30", *named,
+                                "--optimizer.weight_decay=0", ranks=ranks, steps=1, mode="fsdp" if ranks > 1 else "none")
+            found = safetensors.load_file(os.path.join(folder, "step-1", "model.safetensors"))
+            different = sorted(found.keys() ^ tensors.keys())
+            different += [n for n in tensors if n in found and not torch.equal(
+                found[n], torch.zeros_like(tensors[n]) if n in lacking else tensors[n])]
+            report.line("%s of transformers, read and written by %d ranks" % (name, ranks), len(tensors), different)
+        # And trained by us: its class finds every parameter, and has our loss.
+        folder = os.path.join(ours.train(job, "named", "--checkpoint.initial_load=" + theirs, *named, ranks=1, mode="none"),
+                              "step-%d" % STEPS)
+        missing, unexpected = model.load_state_dict(safetensors.load_file(os.path.join(folder, "model.safetensors")),
+                                                    strict=False)
+        model.tie_weights()
+        different = list(unexpected) + [n for n in missing if n not in TIED]
+        report.line("ours of a %s, loaded by transformers" % name, len(tensors), different)
+        if name == "bert":
+            continue  # which tokens are masked is drawn
+        path = os.path.join(ours.folder, "job.toml")
+        run = torch_peer.ours(ours.tool, path, "--checkpoint.load=" + folder, "--run.steps=%d" % (STEPS + 1), "--format=json")
+        ours_loss = json.loads(run)["losses"][0]
+        window = torch.tensor([list(torch_peer.WINDOW.encode())])
+        with torch.no_grad():
+            logits = model.eval()(window).logits[0]
+        loss = torch.nn.functional.cross_entropy(logits, window[0].roll(-1)).item()
+        report.line("its next loss, %.7f here and %.7f there" % (ours_loss, loss), 1,
+                    [] if abs(ours_loss - loss) < 1e-5 * loss else ["loss"])
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--tool", required=True)
@@ -300,6 +400,7 @@ def main():
         check_filters(ours, report, "vgg11", 4, "dropout = 0")
         check_filters(ours, report, "vit_b_16", 32, images.KEYS["vit"])
         check_safetensors(ours, report)
+        check_hugging_face(ours, report)
     print("PyTorch %s" % torch.__version__)
     sys.exit(1 if report.wrong else 0)
 

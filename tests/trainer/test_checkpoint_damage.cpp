@@ -173,7 +173,7 @@ TEST_F(DamagedCheckpoint, ForeignJsonIsNotACheckpoint) {
 
 TEST_F(DamagedCheckpoint, ANewerVersionIsRefused) {
     put(file(kManifestName), "{\"format\": \"shardscope-checkpoint\", \"version\": 2}");
-    EXPECT_THAT(refused(), HasSubstr("has version 2, this tool reads version 1"));
+    EXPECT_THAT(refused(), HasSubstr("has version 2, but this tool reads version 1"));
 }
 
 // The checksum matches, but the manifest is inconsistent, as if another program had written it.

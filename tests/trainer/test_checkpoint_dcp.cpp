@@ -121,8 +121,7 @@ TEST(Dcp, KeepsTheMomentumOfFiltersAndOfLinearsThatReadImages) {
         for (int out = 0; out < 3; ++out) {
             for (int input = 0; input < 24; ++input) {
                 float number = 0;
-                std::memcpy(&number,
-                            bytes.data() + classifier->boxes[0].offset + 4 * (out * 24 + input), 4);
+                std::memcpy(&number, bytes.data() + classifier->boxes[0].offset + 4 * (out * 24 + input), 4);
                 const int channel = input / 6, pixel = input % 6;
                 EXPECT_EQ(number, value_of(5, "momentum_buffer", (out * 6 + pixel) * 4 + channel));
             }
@@ -301,7 +300,7 @@ TEST(Dcp, OfImpossibleSizesIsRefused) {
                 HasSubstr("optim.state.w.step is [2], not a number of steps"));
     const std::vector<std::int64_t> ones(17, 1);
     EXPECT_THAT(refused({"model.w", {.sizes = ones, .strides = ones}, {1}}),
-                HasSubstr("model.w has no size that is possible"));
+                HasSubstr("model.w has an impossible size"));
     // No element: no offset of one is computed.
     EXPECT_THAT(refused({"model.w", {.sizes = {0, 1LL << 47, 1LL << 47}, .strides = {1, 1LL << 47, 1}}, {}}),
                 HasSubstr(".metadata: w is [0, "));
@@ -381,8 +380,7 @@ TEST_F(DamagedDcp, IsRefusedWithWhatIsWrong) {
     EXPECT_THAT(refused_with("model.net.0.bias", "model.net.0.bios"),
                 HasSubstr(".metadata: has the optimizer's state of net.0.bias, but not its values"));
     EXPECT_THAT(refused_with("N."), HasSubstr("is not the metadata of torch.distributed.checkpoint"));
-    EXPECT_THAT(refused_with("__0_0.distcp", "../_0.distcp"),
-                HasSubstr("is not a part of a file in its folder"));
+    EXPECT_THAT(refused_with("__0_0.distcp", "../_0.distcp"), HasSubstr("is not in a file of its folder"));
     EXPECT_THAT(
         refused_with("float32", "float64"),
         HasSubstr("model.net.0.weight is a FloatStorage of [7, 5] there, and .metadata says torch.float64 "

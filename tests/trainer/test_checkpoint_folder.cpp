@@ -261,7 +261,7 @@ TEST_F(SaveFolder, BelongsToOneRunAtATime) {
     {
         const CheckpointSaver saver(job_, layout_, again_, nullptr);
         EXPECT_THAT(complaint([&] { CheckpointSaver(job_, layout_, again_, nullptr); }),
-                    AllOf(HasSubstr(folder_.string()), HasSubstr("another run saves checkpoints there")));
+                    AllOf(HasSubstr(folder_.string()), HasSubstr("another run is saving checkpoints there")));
     }
     EXPECT_EQ(complaint([&] { CheckpointSaver(job_, layout_, again_, nullptr); }), "");
 }
@@ -289,7 +289,7 @@ TEST(FindCheckpoint, SaysWhatIsMissing) {
     const auto found = [&](const std::string& path) { return complaint([&] { find_checkpoint(path); }); };
     EXPECT_THAT(found(folder / "nowhere"), AllOf(HasSubstr("nowhere"), HasSubstr("no such file or folder")));
     put(folder / "weights.bin", "no weights");
-    EXPECT_THAT(found(folder / "weights.bin"), HasSubstr("this file is no checkpoint; name a folder"));
+    EXPECT_THAT(found(folder / "weights.bin"), HasSubstr("this file is not a checkpoint; name a folder"));
     EXPECT_THAT(found(folder.string()), HasSubstr("contains no complete checkpoint"));
     std::filesystem::create_directory(folder / "step-3");  // without a manifest
     EXPECT_THAT(found(folder.string()), HasSubstr("contains no complete checkpoint"));

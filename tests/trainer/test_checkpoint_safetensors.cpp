@@ -162,19 +162,19 @@ TEST_F(DamagedSafetensors, IsRefusedWithWhatIsWrong) {
          "a is in bytes 0 to 8 after the header, of which there are 4"},
         {R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[4,0]}})", "a is in bytes 4 to 0"},
         {R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,4]}})",
-         "the 4 bytes of a are not those of its shape"},
+         "a has 4 bytes, which do not fit its shape"},
         {R"({"a":{"dtype":"F32","shape":[4294967296,4294967296],"data_offsets":[0,4]}})",
-         "the 4 bytes of a are not those of its shape"},
+         "a has 4 bytes, which do not fit its shape"},
         {R"({"a":{"dtype":"F32","shape":[18446744073709551615],"data_offsets":[0,4]}})",
          "a has no dtype, shape and data_offsets"},
         {R"({"a":{"dtype":"I32","shape":[1],"data_offsets":[0,4]}})",
-         "a is of dtype I32, and F32, BF16, F16 and F64 are read; convert it"},
+         "a has dtype I32; only F32, BF16, F16 and F64 can be read; convert it"},
         {R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})",
          "its header names a twice"},
         {R"({"a":{"dtype":"BF16","shape":[2],"data_offsets":[0,4]},"b":{"dtype":"BF16","shape":[1],"data_offsets":[2,4]}})",
-         "b has bytes of another tensor"},
+         "b overlaps another tensor"},
         {R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"b":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})",
-         "b has bytes of another tensor"},
+         "b overlaps another tensor"},
         {R"({"b":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})", "a of the job's model is not in it"},
         {R"({"a":{"dtype":"F32","shape":[0,281474976710656,281474976710656],"data_offsets":[0,0]}})",
          "a is [0, 281474976710656, 281474976710656] there and [1] in the job's model"},
@@ -203,7 +203,7 @@ TEST_F(DamagedSafetensors, OfSeveralFilesNamesTheOneThatIsWrong) {
                 HasSubstr("a should be in b.safetensors, which does not contain it"));
     std::filesystem::copy_file(folder_ / "b.safetensors", folder_ / "c.safetensors");
     EXPECT_THAT(refused(R"({"weight_map": {"scale": "b.safetensors", "net.0.bias": "c.safetensors"}})"),
-                HasSubstr("is in another of the checkpoint's files, too"));
+                HasSubstr("is also in another file of the checkpoint"));
 }
 
 // Filters that have the elements of the job's, but other channels.

@@ -23,9 +23,9 @@ TEST(Divergence, IsFromTheStepOnThatStaysAboveTheBound) {
     EXPECT_EQ(divergence.since()->step, 6);
     EXPECT_EQ(divergence.since()->time, 600);
     EXPECT_THAT(divergence.sentence(),
-                ::testing::AllOf(::testing::StartsWith("the run diverged: from step 6 on (the first is 0)"),
-                                 ::testing::HasSubstr("above 10 times"),
-                                 ::testing::HasSubstr("at the end 21 after 2;"),
+                ::testing::AllOf(::testing::StartsWith("the run diverged: from step 6 on (counted from 0) "),
+                                 ::testing::HasSubstr("above 10 times its first value"),
+                                 ::testing::HasSubstr("it was 2 at first and 21 at the end;"),
                                  ::testing::HasSubstr("lower optimizer.lr")));
 }
 

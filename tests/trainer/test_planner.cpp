@@ -235,6 +235,34 @@ TEST(Planner, RatesArePerPrecisionAndShareOfCores) {
     EXPECT_EQ(peak_rate(planned_job(""), cluster), 0.5e9);
 }
 
+TEST(Planner, Fp16HasItsRateOnV100AndA100) {
+    const auto rate = [](const char* param, const char* cluster) {
+        return peak_rate(planned_job(std::string("[precision]\nparam = \"") + param + "\"\n"),
+                         sim::load_cluster(cluster));
+    };
+    EXPECT_EQ(rate("fp16", "v100_pcie"), 1.12e14);
+    EXPECT_EQ(rate("bf16", "v100_pcie"), rate("fp32", "v100_pcie"));
+    EXPECT_EQ(rate("fp16", "a100"), 3.12e14);
+    EXPECT_EQ(rate("bf16", "a100"), 3.12e14);
+}
+
+// In the job's own precision; the narrow type that a search tries beside fp32 is fp16 then.
+TEST(Planner, FiguresOfFp16AreTheSimulators) {
+    const Planned planned("[precision]\nparam = \"fp16\"\n", sim::load_cluster("v100_pcie"));
+    const auto rows = planned.search(kFew);
+    ASSERT_FALSE(rows.empty());
+    for (const Row& row : rows) {
+        ASSERT_EQ(row.outcome, Outcome::fits) << row.reason;
+        const job::Job job = planned.job(row.settings);
+        EXPECT_NE(job.precision.param, job::Precision::bf16);
+        const sharding::Program program(sim::placed_on(job, planned.cluster()));
+        const sim::SimResult result = sim::simulate(program, planned.cluster());
+        EXPECT_EQ(row.times.step, result.average_step_s);
+        EXPECT_EQ(row.peak.bytes, result.of(0).peak.bytes);
+        EXPECT_EQ(row.peak.bytes, program.predict().peak.bytes);
+    }
+}
+
 TEST(Planner, CostsFollowThePrice) {
     sim::Cluster cluster = round_cluster();
     cluster.device.price_per_hour = 3.6;  // 2 ranks: 0.002 USD per second

@@ -237,6 +237,49 @@ TEST(SimJobs, BertOf2BillionNeedsTwoV100) {
     EXPECT_NEAR(static_cast<double>(peak.bytes) / (1 << 30), 22.92, 0.01);
 }
 
+// What the optimizer updates is fp32 in every precision; what is gathered and computed with is half of it in
+// both narrow types. A V100 has tensor cores for fp16 only, an A100 for both at the same rate.
+TEST(SimJobs, Fp16TakesTheMemoryOfBf16AndItsOwnRate) {
+    using Category = plan::MemoryCategory;
+    struct Run {
+        plan::MemoryPeak peak;
+        double seconds = 0;
+        std::int64_t at(Category category) const { return peak.at_peak[static_cast<std::size_t>(category)]; }
+    };
+    const auto run_in = [](const std::string& precision, const Cluster& cluster) {
+        const job::Job job = job::parse_job(
+            "[run]\nsteps = 4\nranks = 2\ndevice = 'sim'\n[model]\ntype = 'gpt'\nlayers = 8\nwidth = "
+            "1024\nheads = 16\ncontext = 512\n[data]\ntype = 'text'\nbatch = 4\n[optimizer]\ntype = "
+            "'adamw'\n[fsdp]\nwrap = 'module:Block'\n[precision]\nparam = '" +
+                precision + "'\n",
+            "job.toml");
+        const sharding::Program program(placed_on(job, cluster));
+        const SimResult result = simulate(program, cluster, options_of(job, cluster));
+        EXPECT_EQ(result.of(0).peak.bytes, program.predict().peak.bytes) << precision;
+        return Run{result.of(0).peak, result.average_step_s};
+    };
+    for (const char* name : {"v100_pcie", "a100"}) {
+        SCOPED_TRACE(name);
+        const Cluster cluster = load_cluster(name);
+        const Run fp32 = run_in("fp32", cluster), bf16 = run_in("bf16", cluster),
+                  fp16 = run_in("fp16", cluster);
+        for (const Run* narrow : {&bf16, &fp16}) {
+            EXPECT_EQ(narrow->at(Category::parameters), fp32.at(Category::parameters));
+            EXPECT_EQ(narrow->at(Category::optimizer_state), fp32.at(Category::optimizer_state));
+            EXPECT_LT(narrow->peak.bytes, fp32.peak.bytes);
+        }
+        EXPECT_GT(fp16.at(Category::optimizer_state), 0);
+        EXPECT_EQ(fp16.at(Category::optimizer_state), 2 * fp16.at(Category::parameters));
+        EXPECT_EQ(fp16.at(Category::activations), bf16.at(Category::activations));
+        EXPECT_EQ(fp16.at(Category::unsharded_parameters), bf16.at(Category::unsharded_parameters));
+        EXPECT_LT(fp16.seconds, fp32.seconds / 1.5);
+        if (std::string(name) == "a100")
+            EXPECT_NEAR(fp16.seconds / bf16.seconds, 1, 0.05);  // it also searches for overflows
+        else
+            EXPECT_LT(fp16.seconds, bf16.seconds / 1.5);
+    }
+}
+
 TEST(SimJobs, AThousandRanksOfA175BillionModelTakeSeconds) {
     const auto start = std::chrono::steady_clock::now();
     const job::Job job = job::load_job(std::string(SHARDSCOPE_SAMPLES) + "/gpt_175b.toml");

@@ -91,6 +91,20 @@ TEST(SimTrace, HasTheMetricsOfEveryStepThatNeedNoData) {
                 0.5 * values["samples_per_second"].at(2));
 }
 
+// No simulated step overflows: the scale doubles after every two steps.
+TEST(SimTrace, HasTheLossScaleOfFp16) {
+    job::Job job = job_of(8);
+    job.precision.param = job.precision.reduce = job::Precision::fp16;
+    job.precision.initial_scale = 1024;
+    job.precision.growth_interval = 2;
+    std::map<std::string, std::vector<double>> values;
+    const Simulated simulated = simulate(job, 2);
+    for (const traces::schema::MetricRow& row : simulated.trace->metrics)
+        values[std::string(simulated.trace->strings[row.name])].push_back(row.value);
+    EXPECT_THAT(values["loss_scale"], ElementsAre(1024, 1024, 2048, 2048));
+    EXPECT_THAT(values["skipped_steps"], ElementsAre(0, 0, 0, 0));
+}
+
 TEST(SimTrace, ShowsTheFirstRanksAndOneOfEachOtherKind) {
     job::Job job = job_of(64);
     job.sim.slow_ranks = {{40, 2}};

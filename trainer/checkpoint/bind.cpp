@@ -1,6 +1,8 @@
 // The tensors of another library's checkpoint as the parameters of a run.
 #include <map>
 #include <optional>
+#include <set>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -9,6 +11,7 @@
 #include "traces/schema/joined.h"
 #include "trainer/checkpoint/error.h"
 #include "trainer/checkpoint/foreign.h"
+#include "trainer/checkpoint/hugging_face.h"
 
 namespace shardscope::trainer::checkpoint {
 
@@ -27,29 +30,44 @@ std::vector<std::int64_t> tidy(std::vector<std::int64_t> dims) {
 
 class Binder {
   public:
-    Binder(const ForeignCheckpoint& checkpoint, const RunLayout& layout)
+    Binder(const ForeignCheckpoint& checkpoint, const RunLayout& layout, job::ModelType type)
         : checkpoint_(checkpoint), layout_(layout) {
-        for (const ForeignTensor& tensor : checkpoint.tensors) tensors_[tensor.name].push_back(&tensor);
+        std::set<std::string_view> names;
+        for (const ForeignTensor& tensor : checkpoint.tensors) names.insert(tensor.name);
+        hugging_face_ = HuggingFace::in_file(type, names);
+        for (const ForeignTensor& tensor : checkpoint.tensors)
+            tensors_[hugging_face_ ? modern_name(tensor.name) : tensor.name].push_back(&tensor);
     }
 
-    std::vector<ManifestParameter> bind() {
-        std::vector<ManifestParameter> parameters;
+    Bound bind() {
+        Bound bound;
         for (const ParameterShape& shape : layout_.parameters) {
-            ManifestParameter& parameter = parameters.emplace_back();
+            ManifestParameter& parameter = bound.parameters.emplace_back();
             parameter.path = shape.path;
             parameter.rows = shape.rows;
             parameter.width = shape.width;
-            take(parameter, module_form(shape));
+            for (const TensorForm& form : forms_of(shape)) take(parameter, form);
             if (const std::optional<std::int64_t> twice = sort_pieces(parameter.pieces))
-                refuse(fmt::format("two boxes of {} contain element {}; load another checkpoint", shape.path,
-                                   *twice));
+                refuse(fmt::format("element {} of {} is stored twice; load another checkpoint", *twice,
+                                   shape.path));
         }
-        if (!tensors_.empty())
-            mismatch(fmt::format("it has {}, which the job's model does not have", tensors_.begin()->first));
-        return parameters;
+        for (const auto& [name, tensors] : tensors_) {
+            if (!hugging_face_ || !hugging_face_->is_extra(name))
+                mismatch(fmt::format("it has {}, which the job's model does not have", name));
+            bound.unused.push_back(name);
+        }
+        return bound;
     }
 
   private:
+    std::vector<TensorForm> forms_of(const ParameterShape& shape) const {
+        if (!hugging_face_) return {module_form(shape)};
+        std::vector<TensorForm> forms = hugging_face_->forms(shape);
+        if (forms.empty())
+            mismatch(fmt::format("{} of the job's model has no counterpart in it", shape.path));
+        return forms;
+    }
+
     // Appends the pieces of a tensor and of its states.
     void take(ManifestParameter& parameter, const TensorForm& form) {
         const auto found = tensors_.find(form.name);
@@ -87,13 +105,14 @@ class Binder {
 
     const ForeignCheckpoint& checkpoint_;
     const RunLayout& layout_;
-    std::map<std::string_view, std::vector<const ForeignTensor*>> tensors_;  // a tensor and its states
+    std::optional<HuggingFace> hugging_face_;
+    std::map<std::string, std::vector<const ForeignTensor*>> tensors_;  // a tensor and its states
 };
 
 }  // namespace
 
-std::vector<ManifestParameter> bind(const ForeignCheckpoint& checkpoint, const RunLayout& layout) {
-    return Binder(checkpoint, layout).bind();
+Bound bind(const ForeignCheckpoint& checkpoint, const RunLayout& layout, job::ModelType type) {
+    return Binder(checkpoint, layout, type).bind();
 }
 
 }  // namespace shardscope::trainer::checkpoint

@@ -175,9 +175,9 @@ class DcpReader {
         Place place{member(info, "relative_path").text(), member(info, "offset").integer().value_or(-1),
                     member(info, "length").integer().value_or(-1)};
         if (!is_plain_name(place.file) || place.offset < 0 || place.length < 0)
-            fail(fmt::format("where {} is stored is not a part of a file in its folder", name));
+            fail(fmt::format("the place where {} is stored is not in a file of its folder", name));
         if (member(info, "transform_descriptors").size() > 0)
-            fail(fmt::format("{} is stored packed ({}), which is not read", name,
+            fail(fmt::format("{} is compressed ({}), which cannot be read", name,
                              member(info, "transform_descriptors")[std::size_t{0}].text()));
         if (!places_.emplace(std::pair(name, *offsets), place).second)
             fail(fmt::format("names the box of {} at {} twice", name, words(*offsets)));
@@ -248,7 +248,7 @@ class DcpReader {
 
     std::vector<std::int64_t> dims_of(const std::string& name, const Value& entry) const {
         const auto dims = size_of_tensor(member(entry, "size"));
-        if (!dims || element_count(*dims) < 0) fail(fmt::format("{} has no size that is possible", name));
+        if (!dims || element_count(*dims) < 0) fail(fmt::format("{} has an impossible size", name));
         return *dims;
     }
 
@@ -261,7 +261,7 @@ class DcpReader {
         const std::string_view dtype = dtype_of(entry);
         if (std::none_of(kTypes.begin(), kTypes.end(),
                          [&](const StorageType& t) { return t.dtype == dtype; })) {
-            fail(fmt::format("{} is of dtype {}, and float32, bfloat16, float16 and float64 are read", name,
+            fail(fmt::format("{} has dtype {}; only float32, bfloat16, float16 and float64 can be read", name,
                              dtype));
         }
         if (meaning.state.empty()) {
@@ -277,7 +277,7 @@ class DcpReader {
             bool inside = offsets && sizes && offsets->size() == dims.size() && sizes->size() == dims.size();
             for (std::size_t d = 0; inside && d < dims.size(); ++d)
                 inside = (*sizes)[d] <= dims[d] && (*offsets)[d] <= dims[d] - (*sizes)[d];
-            if (!inside) fail(fmt::format("a box of {} is not inside of its size {}", name, words(dims)));
+            if (!inside) fail(fmt::format("a box of {} exceeds its size {}", name, words(dims)));
             tensor.boxes.push_back(read_box(name, *offsets, *sizes, dtype));
         }
         result_.tensors.push_back(std::move(tensor));

@@ -245,7 +245,7 @@ fs::path find_checkpoint(const fs::path& path) {
     if (!fs::is_directory(path, error)) {
         throw CheckpointError(fmt::format(
             "{}: {}; name a folder that checkpoint.save filled, or a *.safetensors file", path.string(),
-            fs::exists(path, error) ? "this file is no checkpoint" : "there is no such file or folder"));
+            fs::exists(path, error) ? "this file is not a checkpoint" : "there is no such file or folder"));
     }
     if (!fs::exists(latest, error)) {
         if (const std::optional<fs::path> highest = highest_step(path)) return *highest;

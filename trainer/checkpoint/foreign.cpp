@@ -1,5 +1,7 @@
 #include "trainer/checkpoint/foreign.h"
 
+#include <algorithm>
+#include <iterator>
 #include <system_error>
 
 #include <fmt/core.h>
@@ -46,7 +48,12 @@ std::string to_text(const ForeignCheckpoint& checkpoint) {
 }
 
 bool is_ignored(std::string_view name) {
-    return name.ends_with("num_batches_tracked");  // PyTorch reads it only without a momentum
+    // PyTorch reads the first only without a momentum; the others are constants that older versions of
+    // transformers kept.
+    constexpr std::string_view kIgnored[] = {"num_batches_tracked", ".attn.bias", ".attn.masked_bias",
+                                             ".rotary_emb.inv_freq", ".position_ids"};
+    return std::any_of(std::begin(kIgnored), std::end(kIgnored),
+                       [&](std::string_view end) { return name.ends_with(end); });
 }
 
 }  // namespace shardscope::trainer::checkpoint

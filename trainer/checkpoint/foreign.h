@@ -40,9 +40,14 @@ ForeignCheckpoint read_foreign(const std::filesystem::path& path);
 // What and where its tensors are, as a text that two copies have in common.
 std::string to_text(const ForeignCheckpoint& checkpoint);
 
-// The parameters of a run, in their order, as pieces of the checkpoint's files. CheckpointError: a tensor is
-// missing, is superfluous, has other dimensions than the model's, or has an element twice.
-std::vector<ManifestParameter> bind(const ForeignCheckpoint& checkpoint, const RunLayout& layout);
+// The parameters of a run, in their order, as pieces of the checkpoint's files. Its names are those of our
+// modules, or transformers' for a model of this type. CheckpointError: a tensor is missing, is superfluous,
+// has other dimensions than the model's, or has an element twice.
+struct Bound {
+    std::vector<ManifestParameter> parameters;
+    std::vector<std::string> unused;  // tensors that transformers' class has and our model lacks
+};
+Bound bind(const ForeignCheckpoint& checkpoint, const RunLayout& layout, job::ModelType type);
 
 // Whether the tensor is one that the trainer's models do not have, and need not.
 bool is_ignored(std::string_view name);

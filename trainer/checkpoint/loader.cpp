@@ -108,8 +108,8 @@ void CheckpointLoader::refuse(const std::string& what) const {
 
 void CheckpointLoader::check_parameters(const job::Job& job) {
     if (stored_.foreign()) {
-        bound_ = bind(*stored_.foreign(), layout_);
-        for (const ManifestParameter& parameter : bound_) {
+        bound_ = bind(*stored_.foreign(), layout_, job.model.type);
+        for (const ManifestParameter& parameter : bound_.parameters) {
             check_whole(parameter, "", parameter.elements());
             parameters_.push_back(&parameter);
         }
@@ -163,7 +163,7 @@ void CheckpointLoader::check_optimizer(const job::Job& job) const {
     }
     if (!manifest.optimizer.empty() && manifest.optimizer != type) {
         refuse(
-            fmt::format("its optimizer is {}, the job's is {}: the state of one is useless to the other; set "
+            fmt::format("its optimizer is {}, the job's is {}: neither can use the state of the other; set "
                         "optimizer.type = \"{}\"",
                         manifest.optimizer, type, manifest.optimizer));
     }

@@ -74,6 +74,9 @@ class CheckpointLoader {
     std::int64_t step() const { return stored_.manifest().step; }
     std::int64_t sample_offset() const { return sample_offset_; }
 
+    // The tensors of another library's checkpoint that the run's model lacks, and does not need.
+    const std::vector<std::string>& unused() const { return bound_.unused; }
+
     // Writes the values of one rank, on any thread; the buffers are allocated and idle. CheckpointError if a
     // file can no longer be read.
     void fill(int rank, const RankMemory& memory) const;
@@ -96,7 +99,7 @@ class CheckpointLoader {
     const RunLayout layout_;
     const LoadUse use_;
     std::int64_t sample_offset_ = 0;
-    std::vector<ManifestParameter> bound_;              // of another library's
+    Bound bound_;                                       // of another library's
     std::vector<const ManifestParameter*> parameters_;  // indexed by the run's parameter id
 };
 

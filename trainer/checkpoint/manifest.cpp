@@ -106,7 +106,7 @@ class Reader {
         const std::int64_t version = integer(json, "version", 1);
         if (version != kCheckpointVersion) {
             throw CheckpointError(
-                fmt::format("{}: has version {}, this tool reads version {}; use a newer "
+                fmt::format("{}: has version {}, but this tool reads version {}; use a newer "
                             "shardscope-train",
                             name_, version, kCheckpointVersion));
         }
@@ -128,7 +128,7 @@ class Reader {
         if (!json.contains("check") || text_.size() < length) fail("has no checksum at its end");
         const std::string_view before = text_.substr(0, text_.size() - length);
         if (text_.substr(before.size()) != check_of(before)) {
-            fail("is damaged: its checksum does not match, something in it was changed");
+            fail("is damaged: its checksum does not match");
         }
     }
 
@@ -139,7 +139,8 @@ class Reader {
                                 std::numeric_limits<std::int64_t>::max());
         const Json& optimizer = object(json, "optimizer");
         manifest.optimizer = text(optimizer, "type");
-        if (integer(optimizer, "steps", 0) != manifest.step) fail("its optimizer's steps are not its steps");
+        if (integer(optimizer, "steps", 0) != manifest.step)
+            fail("its optimizer has taken another number of steps than the run");
         manifest.ranks = static_cast<int>(integer(json, "ranks", 1, std::numeric_limits<int>::max()));
         if (json.contains("loss_scale"))
             manifest.loss_scale = loss_scale(object(json, "loss_scale"), manifest);
@@ -179,7 +180,7 @@ class Reader {
         parameter.width = integer(json, "width", 1);
         if (parameter.rows > kMost / parameter.width) fail(fmt::format("{}: is too large", parameter.path));
         if (text(json, "dtype") != "float32") {
-            fail(fmt::format("{}: its dtype is {}, only float32 is known", parameter.path,
+            fail(fmt::format("{}: its dtype is {}, and only float32 can be read", parameter.path,
                              text(json, "dtype")));
         }
         for (const Json& each : list(json, "pieces")) {
@@ -281,7 +282,7 @@ class Reader {
             (!value.is_number_unsigned() ||
              value.get<std::uint64_t>() <= std::uint64_t{std::numeric_limits<std::int64_t>::max()});
         if (!fits || value.get<std::int64_t>() < least || value.get<std::int64_t>() > most) {
-            fail(fmt::format("\"{}\" is not a number from {} on", key, least));
+            fail(fmt::format("\"{}\" is not a whole number of at least {}", key, least));
         }
         return value.get<std::int64_t>();
     }

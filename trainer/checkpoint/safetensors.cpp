@@ -132,10 +132,11 @@ class SafetensorsReader {
             if (bytes < kLengthBytes) bad_file(path, fmt::format("has {} bytes and is cut off", bytes));
             file.read(std::as_writable_bytes(std::span(&length, 1)), 0);
             if (length > static_cast<std::uint64_t>(std::min(bytes - kLengthBytes, kMostHeader))) {
-                bad_file(path,
-                         fmt::format("its header should have {} bytes, and {} follow: it is cut off or not "
-                                     "a safetensors file",
-                                     length, bytes - kLengthBytes));
+                bad_file(
+                    path,
+                    fmt::format("its header should have {} bytes, but only {} follow: it is cut off or not "
+                                "a safetensors file",
+                                length, bytes - kLengthBytes));
             }
             header.resize(length);
             file.read(std::as_writable_bytes(std::span(header)), kLengthBytes);
@@ -155,7 +156,7 @@ class SafetensorsReader {
         }
         std::int64_t end = 0;
         for (const auto& [begin, last] : ranges) {
-            if (begin < end) bad_file(path, fmt::format("{} has bytes of another tensor", last.second));
+            if (begin < end) bad_file(path, fmt::format("{} overlaps another tensor", last.second));
             end = last.first;
         }
     }
@@ -174,21 +175,21 @@ class SafetensorsReader {
                                  name, begin, end, room));
         }
         if (!names_.insert(name).second)
-            bad_file(path, fmt::format("{} is in another of the checkpoint's files, too", name));
+            bad_file(path, fmt::format("{} is also in another file of the checkpoint", name));
         if (is_ignored(name)) return;
         const std::optional<ElementType> type = type_of_dtype(entry["dtype"].get<std::string>());
         if (!type) {
             throw CheckpointError(
-                fmt::format("{}: {} is of dtype {}, and F32, BF16, F16 and F64 are read; convert it",
+                fmt::format("{}: {} has dtype {}; only F32, BF16, F16 and F64 can be read; convert it",
                             path.string(), name, entry["dtype"].get<std::string>()));
         }
         const std::int64_t elements = element_count(*dims);
         if (elements < 0 || elements != (end - begin) / size_of(*type) ||
             (end - begin) % size_of(*type) != 0) {
-            bad_file(path, fmt::format("the {} bytes of {} are not those of its shape", end - begin, name));
+            bad_file(path, fmt::format("{} has {} bytes, which do not fit its shape", name, end - begin));
         }
         if (begin < end && !ranges.try_emplace(begin, end, name).second)
-            bad_file(path, fmt::format("{} has bytes of another tensor", name));
+            bad_file(path, fmt::format("{} overlaps another tensor", name));
         StoredBox box{.offsets = std::vector<std::int64_t>(dims->size(), 0),
                       .sizes = *dims,
                       .strides = contiguous_strides(*dims),

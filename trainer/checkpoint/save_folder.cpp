@@ -52,10 +52,10 @@ File take(const fs::path& folder) {
     const auto since = std::chrono::steady_clock::now();
     while (!file.lock()) {
         if (std::chrono::steady_clock::now() - since > kEnding) {
-            throw CheckpointError(fmt::format(
-                "{}: another run saves checkpoints there and has not ended; wait until it has, or "
-                "choose another folder",
-                folder.string()));
+            throw CheckpointError(
+                fmt::format("{}: another run is saving checkpoints there; wait until it ends, or "
+                            "choose another folder",
+                            folder.string()));
         }
         std::this_thread::sleep_for(kLook);
     }

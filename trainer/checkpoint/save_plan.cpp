@@ -5,6 +5,7 @@
 #include <cstring>
 #include <limits>
 #include <map>
+#include <optional>
 #include <stdexcept>
 #include <utility>
 
@@ -13,6 +14,7 @@
 #include "trainer/checkpoint/crc32c.h"
 #include "trainer/checkpoint/dcp_write.h"
 #include "trainer/checkpoint/files.h"
+#include "trainer/checkpoint/hugging_face.h"
 #include "trainer/checkpoint/safetensors.h"
 #include "trainer/checkpoint/tensor_form.h"
 #include "trainer/checkpoint/torch_file.h"
@@ -46,17 +48,6 @@ std::string part_name(int place) {
     return fmt::format("part-{:05}.tmp", place);
 }
 
-// The forms that others have of the parameters.
-std::vector<TensorForm> forms_of(const ParameterShape& shape) {
-    return {module_form(shape)};
-}
-
-// The order of a whole tensor in which others have it; empty: ours.
-std::vector<Extent> order_of(const ParameterShape& shape) {
-    const std::vector<TensorForm> forms = forms_of(shape);
-    return forms.size() == 1 ? order_in(forms.front()) : std::vector<Extent>{};
-}
-
 TorchFrame frame_of(const PlannedBox& box, std::uint32_t checksum) {
     return torch_frame(box.box.tensor, 4 * box.elements, checksum);
 }
@@ -70,11 +61,13 @@ void write_frame(const PlannedBox& box, const File& file, std::uint32_t checksum
 
 class Planner {
   public:
-    Planner(const RunLayout& layout, job::CheckpointFormat format) : layout_(layout) {
-        plan_.format = format;
+    Planner(const RunLayout& layout, const job::Job& job) : layout_(layout) {
+        plan_.format = job.checkpoint.format;
         plan_.shapes = layout.parameters;
         plan_.shared_files =
-            format == job::CheckpointFormat::full || format == job::CheckpointFormat::safetensors;
+            plan_.format == job::CheckpointFormat::full || plan_.format == job::CheckpointFormat::safetensors;
+        if (job.checkpoint.names == job::CheckpointNames::huggingface)
+            hugging_face_ = HuggingFace::of(job.model.type);
     }
 
     SavePlan plan() {
@@ -117,9 +110,16 @@ class Planner {
             if (before && same_state(*before, owned)) continue;
             before = &owned;
             const std::string& state = owned.piece.state;
-            for (TensorForm& form : forms_of(tensor_of(owned.piece, layout_.parameters))) {
+            for (TensorForm& form : forms_of(owned.piece)) {
                 tensors[state.empty() ? 0 : 1].push_back(
                     {state.empty() ? form.name : form.name + "." + state, std::move(form.dims)});
+            }
+        }
+        std::int64_t zeros = 0;
+        if (hugging_face_) {
+            for (TensorForm& form : hugging_face_->extras(layout_.parameters)) {
+                zeros += element_count(form.dims);
+                tensors.front().push_back({std::move(form.name), std::move(form.dims)});
             }
         }
         for (std::size_t file = 0; file < tensors.size() && !tensors[file].empty(); ++file) {
@@ -130,7 +130,7 @@ class Planner {
         for (OwnedPiece& owned : pieces) {
             const std::size_t file = owned.piece.state.empty() ? 0 : 1;
             const bool starts = plan_.pieces.empty() || !same_state(plan_.pieces.back().owned, owned);
-            std::vector<Extent> order = order_of(tensor_of(owned.piece, layout_.parameters));
+            const std::vector<Extent> order = order_of(owned.piece);
             const std::int64_t end = plan_.files[file].bytes;
             if (starts && !order.empty()) {
                 PlannedBox& box = plan_.boxes.emplace_back();
@@ -141,6 +141,24 @@ class Planner {
             }
             add(std::move(owned), file, end, !order.empty());
         }
+        plan_.ends_with_zeros = zeros > 0;
+        plan_.files.front().bytes += 4 * zeros;
+    }
+
+    // What others have of the parameter, or of a state, that the piece is of.
+    std::vector<TensorForm> forms_of(const sharding::StatePiece& piece) const {
+        const ParameterShape& shape = layout_.parameters[static_cast<std::size_t>(piece.parameter)];
+        std::vector<TensorForm> forms;
+        if (hugging_face_) forms = hugging_face_->forms(shape);
+        if (forms.empty()) forms = {module_form(shape)};
+        if (piece.one_number) return {plain_form(forms.front().name, {1})};
+        return forms;
+    }
+
+    // The order in which others have the elements of that tensor; empty: ours.
+    std::vector<Extent> order_of(const sharding::StatePiece& piece) const {
+        const std::vector<TensorForm> forms = forms_of(piece);
+        return forms.size() == 1 ? order_in(forms.front()) : std::vector<Extent>{};
     }
 
     void plan_dcp() {
@@ -175,7 +193,7 @@ class Planner {
     void reorder_dcp(std::span<OwnedPiece> pieces, const ParameterShape& shape) {
         PlannedBox box;
         box.file = named_file(kReorderedFile);
-        box.order = order_of(shape);
+        box.order = order_of(pieces.front().piece);
         box.box = {std::vector<std::int64_t>(shape.dims().size(), 0),
                    {.sizes = shape.dims(), .strides = contiguous_strides(shape.dims())}};
         add_dcp(std::move(box), {pieces.begin(), pieces.end()}, true);
@@ -225,6 +243,7 @@ class Planner {
     }
 
     const RunLayout& layout_;
+    std::optional<HuggingFace> hugging_face_;
     SavePlan plan_;
     std::map<std::string, std::size_t> files_;
     std::map<int, std::int64_t> part_ends_;
@@ -246,8 +265,8 @@ std::vector<std::byte> in_order(std::span<const std::byte> ours, const PlannedBo
 
 }  // namespace
 
-SavePlan plan_save(const RunLayout& layout, job::CheckpointFormat format) {
-    return Planner(layout, format).plan();
+SavePlan plan_save(const RunLayout& layout, const job::Job& job) {
+    return Planner(layout, job).plan();
 }
 
 std::vector<ManifestFile> part_files(const SavePlan& plan, PartPlace where, int place) {
@@ -358,6 +377,8 @@ void write_headers(const SavePlan& plan, const fs::path& folder) {
     for (std::size_t file = 0; file < plan.headers.size(); ++file) {
         const File opened = File::open_to_write(folder / plan.files[file].name);
         opened.write(std::as_bytes(std::span(plan.headers[file])), 0);
+        constexpr std::byte kZero[1] = {};
+        if (file == 0 && plan.ends_with_zeros) opened.write(kZero, plan.files[file].bytes - 1);
         opened.sync();
     }
 }

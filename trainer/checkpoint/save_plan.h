@@ -50,13 +50,15 @@ struct SavePlan {
     bool shared_files = false;
     std::vector<ManifestFile> files;   // the files of the checkpoint
     std::vector<std::string> headers;  // what each file begins with; empty, or one for each file
+    bool ends_with_zeros = false;      // the first file, after its pieces
     std::vector<PlannedPiece> pieces;  // in the order of parameters and states
     std::vector<PlannedBox> boxes;     // in the same order
     bool reorders = false;             // whether one of them is in another order than ours
     std::set<int> writers;             // the places that write something
 };
 
-SavePlan plan_save(const RunLayout& layout, job::CheckpointFormat format);
+// In the job's checkpoint.format and checkpoint.names.
+SavePlan plan_save(const RunLayout& layout, const job::Job& job);
 
 // Where places write.
 enum class PartPlace : std::uint8_t {

@@ -41,7 +41,7 @@ CheckpointSaver::CheckpointSaver(const job::Job& job, RunLayout layout, SaveSett
       layout_(std::move(layout)),
       settings_(std::move(settings)),
       on_saved_(std::move(on_saved)),
-      plan_(plan_save(layout_, job.checkpoint.format)),
+      plan_(plan_save(layout_, job)),
       part_place_(plan_.reorders || (plan_.shared_files && settings_.several_hosts) ? PartPlace::own
                                                                                     : PartPlace::final),
       lock_(take_folder(folder_, settings_)),

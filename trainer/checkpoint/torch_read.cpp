@@ -44,7 +44,7 @@ class ArchiveReader {
         fail(fmt::format("has no {}", suffix));
     }
     std::string content(const Entry& entry) const {
-        if (entry.bytes > kMostPickle) fail("has a pickle of more than a tensor");
+        if (entry.bytes > kMostPickle) fail("has a pickle that is too large for a tensor");
         return bytes(entry.begin, entry.bytes);
     }
     [[noreturn]] void fail(const std::string& what) const {
@@ -75,7 +75,7 @@ class ArchiveReader {
         const std::int64_t count = number(end, 10, 2), size = number(end, 12, 4), start = number(end, 16, 4);
         constexpr std::int64_t kFull = 0xFFFFFFFF;
         if (start == kFull || size == kFull)
-            fail("is larger than 4 GiB, which is not read: save with more ranks");
+            fail("is larger than 4 GiB, which cannot be read; save it from more ranks");
         if (start + size > length_ - kEnd || size > kMostPickle) fail("has a directory beyond its end");
         const std::string directory = bytes(offset_ + start, size);
         std::int64_t at = 0;
@@ -88,7 +88,7 @@ class ArchiveReader {
                                extra = number(directory, at + 30, 2), comment = number(directory, at + 32, 2),
                                local = number(directory, at + 42, 4);
             if (size - at - kDirectoryEntry < name + extra + comment) fail("has a damaged directory");
-            if (method != 0 || packed != plain) fail("is packed, which is not read");
+            if (method != 0 || packed != plain) fail("is compressed, which cannot be read");
             if (local > start - kLocalHeader) fail("has an entry beyond its end");
             const std::string header = bytes(offset_ + local, kLocalHeader);
             const std::int64_t begin = local + kLocalHeader + number(header, 26, 2) + number(header, 28, 2);
@@ -142,7 +142,7 @@ StoredTensor read_torch_tensor(const File& file, std::int64_t offset, std::int64
     if (call[std::size_t{0}].text() != kTensorClasses[0] || arguments.size() < 4 || storage.size() < 5 ||
         !type.starts_with(kModule) || first.value_or(-1) < 0 || !sizes || !strides ||
         sizes->size() != strides->size()) {
-        archive.fail("is not of one tensor");
+        archive.fail("does not contain exactly one tensor");
     }
     const ArchiveReader::Entry numbers = archive.entry(fmt::format("data/{}", storage[2].text()));
     return {

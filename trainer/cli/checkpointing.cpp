@@ -52,7 +52,7 @@ void Checkpointing::compare_manifests() {
         if (other == sums.end()) return;
         const std::ptrdiff_t rank = other - sums.begin();
         throw checkpoint::CheckpointError(fmt::format(
-            "{}: is another one for rank {} on {} than for rank 0 on {}; checkpoint.load must name "
+            "{}: rank {} on {} sees another checkpoint here than rank 0 on {}; checkpoint.load must name "
             "the same checkpoint on all hosts",
             stored_->manifest_path().string(), rank, world.members()[static_cast<std::size_t>(rank)].host,
             world.members().front().host));
@@ -68,7 +68,7 @@ void Checkpointing::open(const std::string& folder) {
     if (starts_new()) return;
     if (stored_->manifest().step < 0) {
         throw checkpoint::CheckpointError(
-            fmt::format("{}: does not contain how many steps were done, so training cannot continue from it; "
+            fmt::format("{}: does not say how many steps were done, so training cannot continue from it; "
                         "start with its parameters (checkpoint.initial_load)",
                         stored_->manifest_path().string()));
     }

@@ -51,6 +51,11 @@ class Checkpointing {
     std::int64_t first_step() const { return start().steps; }
     // Where training begins: after a resume not at 0.
     data::Position start() const;
+
+    // Tensors of checkpoint.initial_load that the job's model lacks, after prepare().
+    std::vector<std::string> unused() const {
+        return loader_ ? loader_->unused() : std::vector<std::string>{};
+    }
     bool saves() const { return saver_ != nullptr; }
     bool failed() const { return saver_ && saver_->failed(); }
 

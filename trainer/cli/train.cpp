@@ -13,6 +13,7 @@
 
 #include "profiler/recorder/recorder.h"
 #include "traces/analysis/time/summary.h"
+#include "traces/schema/joined.h"
 #include "traces/store/load/loader.h"
 #include "traces/store/write/writer.h"
 #include "trainer/cli/checkpointing.h"
@@ -141,6 +142,10 @@ void Training::announce() const {
                    job().checkpoint.load);
     if (!job().checkpoint.initial_load.empty())
         fmt::print(stderr, "starting with the parameters of {}\n", job().checkpoint.initial_load);
+    if (const std::vector<std::string> unused = checkpoints_.unused(); !unused.empty()) {
+        fmt::print(stderr, "shardscope-train: note: the job's model has no {}, which the checkpoint has\n",
+                   traces::schema::joined(unused, ", "));
+    }
 }
 
 void Training::say(const std::string& line) {

@@ -16,12 +16,10 @@ void Divergence::add(const MetricPlace& place, double loss) {
 
 std::string Divergence::sentence() const {
     return fmt::format(
-        "the run diverged: from step {} on (the first is 0), its loss is above {} times that of its first "
-        "step, "
-        "and at the end {:.4g} after {:.4g}; lower optimizer.lr, lengthen optimizer.warmup_steps, or clip "
-        "the gradients "
-        "(train.clip_norm)",
-        since_->step, above_, last_, *first_);
+        "the run diverged: from step {} on (counted from 0) the loss stayed above {} times its first value; "
+        "it was {:.4g} at first and {:.4g} at the end; lower optimizer.lr, lengthen optimizer.warmup_steps, "
+        "or clip the gradients (train.clip_norm)",
+        since_->step, above_, *first_, last_);
 }
 
 }  // namespace shardscope::trainer::executor

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "traces/store/sink.h"
+#include "trainer/executor/loss_scaler.h"
 #include "trainer/job/job.h"
 #include "trainer/job/learning_rate.h"
 #include "trainer/model/models.h"
@@ -42,6 +43,13 @@ inline void add_metric(traces::store::EventSink& sink, const MetricPlace& place,
                                        .time = place.time,
                                        .name = sink.intern(name),
                                        .value = value});
+}
+
+// The factor of the step's loss, and the steps that overflows have skipped so far.
+inline void add_loss_scale(traces::store::EventSink& sink, const MetricPlace& place,
+                           const LossScaleStep& step) {
+    add_metric(sink, place, "loss_scale", step.before.scale);
+    add_metric(sink, place, "skipped_steps", static_cast<double>(step.after.skipped));
 }
 
 // Device memory of the rank that has most.

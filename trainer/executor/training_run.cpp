@@ -404,8 +404,7 @@ HostCalls Training::calls_of(int rank) {
 void Training::on_loss_scale(const LossScaleStep& step) {
     if (options_.recorder) {
         options_.recorder->describe_with([step, place = place_of(step.step)](traces::store::EventSink& sink) {
-            add_metric(sink, place, "loss_scale", step.before.scale);
-            add_metric(sink, place, "skipped_steps", static_cast<double>(step.after.skipped));
+            add_loss_scale(sink, place, step);
         });
     }
     if (step.skipped && options_.on_overflow)

@@ -450,19 +450,35 @@ void Checks::optimizer() {
 void Checks::rest() const {
     if (job_.checkpoint.every && job_.checkpoint.save.empty()) {
         refuse("checkpoint.every", "checkpoint.save",
-               "there is nowhere to save; set checkpoint.save to a folder");
+               "there is no folder to save in; set checkpoint.save to one");
     }
     if (!job_.checkpoint.initial_load.empty() && !job_.checkpoint.load.empty()) {
         refuse("checkpoint.initial_load", "checkpoint.load",
-               "a run that continues has its parameters from there; omit one of the two");
+               "a run that continues takes its parameters from checkpoint.load; omit one of the two");
     }
     if (!job_.checkpoint.keep.all() && job_.checkpoint.save.empty()) {
         refuse("checkpoint.keep", "checkpoint.save",
-               "nothing is saved of which some could be kept; set checkpoint.save to a folder");
+               "this job saves no checkpoints; set checkpoint.save to a folder");
+    }
+    if (job_.checkpoint.names == CheckpointNames::huggingface) {
+        const ModelType type = job_.model.type;
+        if (type != ModelType::gpt && type != ModelType::llama && type != ModelType::bert) {
+            refuse("checkpoint.names", "model.type",
+                   "only a gpt, llama or bert has a class in transformers; omit the key");
+        }
+        if (job_.model.experts > 0) {
+            refuse("checkpoint.names", "model.experts",
+                   "there are no names for experts; omit one of the two");
+        }
+        if (job_.checkpoint.format != CheckpointFormat::safetensors) {
+            refuse("checkpoint.names", "checkpoint.format",
+                   "transformers reads safetensors; set checkpoint.format to \"safetensors\"");
+        }
     }
     if (job_.checkpoint.keep.best && !job_.validates()) {
         refuse("checkpoint.keep", "data.validation",
-               "\"best\" goes by the validation loss; set data.validation, 0.1 for a tenth of the text");
+               "\"best\" needs a validation loss; set data.validation, for example to 0.1, a tenth of the "
+               "data");
     }
 }
 

@@ -65,6 +65,8 @@ enum class LrScaling : std::uint8_t { none, linear, sqrt };
 enum class Warmup : std::uint8_t { gradual, constant };
 enum class LrSchedule : std::uint8_t { constant, step, cosine, polynomial };
 enum class CheckpointFormat : std::uint8_t { sharded, full, safetensors, dcp };
+// Whose names the tensors have: of our modules, or of Hugging Face's transformers.
+enum class CheckpointNames : std::uint8_t { modules, huggingface };
 
 // Some modules of a model: "none", "module:NAME[,NAME]" (by class), "path:PATTERN[,PATTERN]" (by path; * and
 // ? stand for characters of one part of a path, ** for any) or "every:K,NAME[,NAME]" (the first of every K
@@ -332,6 +334,7 @@ struct CheckpointSection {
     Every every;               // between saves; 0: at the end only
     KeptCheckpoints keep;
     CheckpointFormat format = CheckpointFormat::sharded;
+    CheckpointNames names = CheckpointNames::modules;
 };
 
 // "section.key" -> "FILE:LINE" or "command line"; keys that were not given are absent.

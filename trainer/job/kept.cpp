@@ -18,8 +18,8 @@ KeptCheckpoints parse_kept(const std::string& text) {
             traces::schema::number_of<std::int64_t>(std::string_view(text).substr(kLast.size()));
         if (count && *count >= 1 && *count <= 1'000'000'000) return {.last = *count};
     }
-    throw JobError(
-        fmt::format("\"{}\" does not say which checkpoints are kept; use all, best or last:N", text));
+    throw JobError(fmt::format(
+        "\"{}\" does not say which checkpoints to keep; use all, best or last:N, such as last:2", text));
 }
 
 std::string to_text(const KeptCheckpoints& kept) {

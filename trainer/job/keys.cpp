@@ -423,8 +423,8 @@ std::vector<Key> make_keys() {
         train.number("label_smoothing", &TrainSection::label_smoothing, 0, 0.99,
                      "images: share of the target that all classes get in equal parts"),
         train.number("diverged_above", &TrainSection::diverged_above, 0, 1e9,
-                     "a run has diverged if the losses of its last three steps or more are above this many "
-                     "times that of its first; 0: only if one is not finite"),
+                     "a run has diverged if at least its last three losses are above this many times its "
+                     "first loss; 0: only if a loss is not finite"),
 
         precision.choice("param", &PrecisionSection::param, {"fp32", "bf16", "fp16"},
                          "of gathered parameters and activations; shards stay fp32"),
@@ -501,11 +501,15 @@ std::vector<Key> make_keys() {
         counts(checkpoint.parsed("every", &CheckpointSection::every, parse_every,
                                  "steps, or epochs, between checkpoints; 0: only at the end and at a stop")),
         checkpoint.parsed("keep", &CheckpointSection::keep, parse_kept,
-                          "all, best (the lowest validation loss, and the newest) or last:N (the N newest)"),
+                          "which checkpoints stay after a save: all of them; \"last:2\" keeps the last 2; "
+                          "\"best\" keeps the one with the lowest validation loss, and the last"),
         checkpoint.choice(
             "format", &CheckpointSection::format, {"sharded", "full", "safetensors", "dcp"},
             "a file per rank, one file with everything, or files that others read: safetensors, or "
             "PyTorch's distributed checkpoint"),
+        checkpoint.choice("names", &CheckpointSection::names, {"modules", "huggingface"},
+                          "safetensors: name the tensors after the job's modules, or as transformers has a "
+                          "gpt (GPT-2), llama or bert"),
 
         sim.text("cluster", &SimSection::cluster,
                  "cost model: laptop, a100, h100_ib, h200_nvlink, v100_pcie, or the path of a .toml file"),

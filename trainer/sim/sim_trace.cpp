@@ -46,7 +46,10 @@ SimTrace::SimTrace(traces::store::EventSink& sink, const sharding::Program& prog
       program_(program),
       cluster_(cluster),
       full_ranks_(full_ranks),
-      nccl_domain_(sink.intern(executor::trace_names::kNcclDomain)) {}
+      nccl_domain_(sink.intern(executor::trace_names::kNcclDomain)) {
+    const job::PrecisionSection& precision = program.job().precision;
+    if (precision.scales_loss()) loss_scaler_.emplace(precision);
+}
 
 template <class Row>
 void SimTrace::add(const Row& row, Time at) {
@@ -264,6 +267,7 @@ void SimTrace::step_ended(int rank_class, std::int64_t step, Time start, Time en
     const Time from = step_end_ < 0 ? ended.start : step_end_;
     executor::StepMetrics(program_.job(), step, static_cast<double>(ended.end - from) * 1e-9, ended.memory)
         .add_to(sink_, place);
+    if (loss_scaler_) executor::add_loss_scale(sink_, place, loss_scaler_->update(step, false));
     step_end_ = ended.end;
     ended_steps_.erase(step);
 }

@@ -80,7 +80,8 @@ class SimTrace final : public RunObserver {
     std::vector<Class> classes_;
     traces::schema::StringId nccl_domain_;
     std::map<std::int64_t, EndedStep> ended_steps_;
-    Time step_end_ = -1;  // of the latest step that all have ended; -1: none
+    std::optional<executor::LossScaler> loss_scaler_;  // in fp16; no simulated step overflows
+    Time step_end_ = -1;                               // of the latest step that all have ended; -1: none
     Time latest_ = 0;
     std::int64_t uncommitted_ = 0;
 };

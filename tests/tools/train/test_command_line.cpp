@@ -62,7 +62,7 @@ TEST(CommandLine, HelpListsEveryKeyInItsSection) {
         {"optimizer",
          {"type", "lr", "momentum", "nesterov", "betas", "eps", "weight_decay", "trust_coefficient",
           "lr_scaling", "lr_batch", "warmup_steps", "warmup", "schedule", "milestones", "gamma", "power"}},
-        {"checkpoint", {"save", "load", "initial_load", "every", "keep", "format"}}};
+        {"checkpoint", {"save", "load", "initial_load", "every", "keep", "format", "names"}}};
     const Outcome help = train({"--help"});
     EXPECT_EQ(help.status, 0);
     EXPECT_EQ(help.err, "");
@@ -127,7 +127,8 @@ TEST(CommandLine, ALossThatStaysTooLargeIsSaidAtTheEnd) {
     EXPECT_EQ(outcome.status, 0);
     EXPECT_THAT(
         outcome.out,
-        HasSubstr("\nNote: the run diverged: from step 0 on (the first is 0), its loss is above 0.5 times"));
+        HasSubstr(
+            "\nNote: the run diverged: from step 0 on (counted from 0) the loss stayed above 0.5 times"));
     EXPECT_EQ(train_json(words).at("diverged_at"), 0);
     EXPECT_EQ(train_json({sample("mlp.toml"), "--model.width=16", "--run.steps=3"}).at("diverged_at"),
               nullptr);
