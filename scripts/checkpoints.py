@@ -237,7 +237,7 @@ def check_filters(ours, report, name, width, keys):
         different.append("num_batches_tracked %s" % counted)
     report.line("ours of a %s, loaded by PyTorch" % name, len(found), different)
     if not different:
-        report.line("its logits", 1, other_logits(name, width, net, expected))
+        report.line("logits of PyTorch's %s with these, next to our order" % name, 1, other_logits(name, width, net, expected))
 
     safetensors = safetensors_package()
     if safetensors:
@@ -381,7 +381,7 @@ def check_hugging_face(ours, report):
         with torch.no_grad():
             logits = model.eval()(window).logits[0]
         loss = torch.nn.functional.cross_entropy(logits, window[0].roll(-1)).item()
-        report.line("its next loss, %.7f here and %.7f there" % (ours_loss, loss), 1,
+        report.line("loss of its next step, %.7f here and %.7f there" % (ours_loss, loss), 1,
                     [] if abs(ours_loss - loss) < 1e-5 * loss else ["loss"])
 
 

@@ -73,7 +73,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     }
     try {
         const ForeignCheckpoint read = read_foreign(path);
-        for (const ManifestParameter& parameter : bind(read, layout_of(read), {}).parameters) {
+        for (const ManifestParameter& parameter :
+             bind(read, layout_of(read), shardscope::trainer::job::ModelType::mlp).parameters) {
             for (const ManifestPiece& piece : parameter.pieces) {
                 std::int64_t last = piece.order.empty() ? piece.elements - 1 : 0;
                 for (const Extent& extent : piece.order) last += (extent.size - 1) * extent.stride;

@@ -216,6 +216,14 @@ TEST(ImpossibleManifest, IsRefused) {
     EXPECT_THAT(refuses([&](Manifest& m) { piece(m).elements = -4; }), HasSubstr("\"elements\""));
     EXPECT_THAT(refuses([&](Manifest& m) { piece(m).offset = 52; }), HasSubstr("after the 64 bytes"));
     EXPECT_THAT(refuses([&](Manifest& m) { piece(m).offset = -4; }), HasSubstr("\"offset\""));
+    for (const std::vector<Extent>& order :
+         std::vector<std::vector<Extent>>{{{2, 1}, {2, 1}}, {{4, 2}}, {{3, 1}}, {{2, 1}, {kHuge >> 4, 2}}}) {
+        EXPECT_THAT(refuses([&](Manifest& m) { piece(m).order = order; }),
+                    HasSubstr("w: the \"order\" of a piece does not name each of its 4 elements once"));
+    }
+    EXPECT_THAT(refuses([&](Manifest& m) { piece(m).order = {{-2, 1}, {2, 2}}; }),
+                HasSubstr("w: \"order\" is not a list of pairs of sizes and strides"));
+    EXPECT_EQ(refuses([&](Manifest& m) { piece(m).order = {{2, 1}, {2, 2}}; }), "nothing");
     EXPECT_THAT(refuses([](Manifest& m) { m.parameters.push_back(m.parameters[0]); }),
                 HasSubstr("names w twice"));
     EXPECT_THAT(refuses([](Manifest& m) { m.files.push_back(m.files[0]); }),

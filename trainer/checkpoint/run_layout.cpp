@@ -50,11 +50,6 @@ void append_whole(std::vector<sharding::StatePiece>& held, const sharding::State
 
 }  // namespace
 
-std::vector<std::int64_t> ParameterShape::dims() const {
-    if (window > 0) return {rows, width / (window * window), window, window};
-    return width == 1 ? std::vector{rows} : std::vector{rows, width};
-}
-
 RunLayout layout_of(const sharding::Program& program) {
     RunLayout layout;
     layout.mesh = program.mesh();

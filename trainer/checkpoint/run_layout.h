@@ -31,7 +31,10 @@ struct ParameterShape {
     std::int64_t elements() const { return rows * width; }
     // As PyTorch's tensor of the name has them; filters are [rows, channels, window, window] there, and ours
     // are those in channels_last.
-    std::vector<std::int64_t> dims() const;
+    std::vector<std::int64_t> dims() const {
+        if (window > 0) return {rows, width / (window * window), window, window};
+        return width == 1 ? std::vector{rows} : std::vector{rows, width};
+    }
 };
 
 struct RunLayout {
