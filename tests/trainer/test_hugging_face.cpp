@@ -274,7 +274,10 @@ TEST(HuggingFaceNames, OfAnotherSizeOrHeadAreRefusedByName) {
     EXPECT_EQ(refusal("gpt"), "");
     EXPECT_THAT(refusal("llama"), HasSubstr("token_embedding.weight of the job's model is not in it"));
     family.shapes.push_back({"head.weight", 5, 4});
-    EXPECT_THAT(refusal("gpt"), HasSubstr("lm_head.weight of the job's model is not in it"));
+    EXPECT_THAT(
+        refusal("gpt"),
+        HasSubstr("lm_head.weight of the job's model is not in it, as its head is tied to its embedding; set "
+                  "model.tied_embeddings = true"));
     family.shapes.pop_back();
     const auto expand = std::find_if(family.shapes.begin(), family.shapes.end(), [](const ParameterShape& s) {
         return s.path == "blocks.0.feed_forward.expand.weight";
@@ -285,7 +288,7 @@ TEST(HuggingFaceNames, OfAnotherSizeOrHeadAreRefusedByName) {
                           "job's model"));
     family = family_of(job::ModelType::llama);
     family.shapes.pop_back();
-    EXPECT_THAT(refusal("llama"), HasSubstr("it has lm_head.weight, which the job's model does not have"));
+    EXPECT_THAT(refusal("llama"), HasSubstr("set model.tied_embeddings = false"));
 }
 
 }  // namespace TEST_FILE

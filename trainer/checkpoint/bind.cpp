@@ -52,6 +52,12 @@ class Binder {
                                    shape.path));
         }
         for (const auto& [name, tensors] : tensors_) {
+            if (is_language_head(name)) {
+                refuse(
+                    fmt::format("it has {}, which the job's model does not have, as its head is tied to its "
+                                "embedding; set model.tied_embeddings = false",
+                                name));
+            }
             if (!hugging_face_ || !hugging_face_->is_extra(name))
                 mismatch(fmt::format("it has {}, which the job's model does not have", name));
             bound.unused.push_back(name);
@@ -60,6 +66,12 @@ class Binder {
     }
 
   private:
+    // The weight that a head tied to the embedding does not have, under our name or transformers'.
+    bool is_language_head(std::string_view name) const {
+        return (name == "head.weight" || name == "lm_head.weight") && !layout_.parameters.empty() &&
+               layout_.parameters.front().path == "token_embedding.weight";
+    }
+
     std::vector<TensorForm> forms_of(const ParameterShape& shape) const {
         if (!hugging_face_) return {module_form(shape)};
         std::vector<TensorForm> forms = hugging_face_->forms(shape);
@@ -71,6 +83,12 @@ class Binder {
     // Appends the pieces of a tensor and of its states.
     void take(ManifestParameter& parameter, const TensorForm& form) {
         const auto found = tensors_.find(form.name);
+        if (found == tensors_.end() && is_language_head(form.name)) {
+            refuse(
+                fmt::format("{} of the job's model is not in it, as its head is tied to its embedding; set "
+                            "model.tied_embeddings = true",
+                            form.name));
+        }
         if (found == tensors_.end()) mismatch(fmt::format("{} of the job's model is not in it", form.name));
         for (const ForeignTensor* tensor : found->second) {
             // A state may be one number of the whole parameter (NovoGrad).

@@ -25,11 +25,11 @@ class HuggingFace {
         std::string_view ours, theirs[3];
         bool transposed = false;
     };
-    // A tensor that transformers has and ours lack; `like` is the parameter of ours whose rows (`per_row`),
-    // or width, it has. Zeros have no effect there.
+    // A tensor that transformers has and our model lacks; zeros have no effect there. It has these rows, as
+    // wide as our parameter `like`; 0: it is a vector with an element for each row of that.
     struct Extra {
         std::string_view name, like;
-        std::int64_t rows = 0;  // 0: a vector, of an element for each row of `like`
+        std::int64_t rows = 0;
     };
     struct Family {
         std::string_view prefix;  // of what the class without a head (GPT2Model) has
