@@ -55,10 +55,11 @@ std::vector<job::Job> jobs(const testing::SampleText& text) {
     // fp16: shards and what the optimizer updates stay fp32; gradients are unscaled and searched for an
     // overflow, also before they are clipped.
     for (const double clip : {0.0, 1.0}) {
-        for (job::Job job : {testing::with_wrap(testing::gpt_job(text, 2, 4), "module:Block"),
-                             testing::with_mode(testing::gpt_job(text, 2, 2), job::ParallelMode::ddp),
-                             testing::with_mode(testing::gpt_job(text, 2, 1), job::ParallelMode::none)}) {
-            job.precision.param = job.precision.reduce = job::Precision::fp16;
+        for (const job::FsdpLayout layout :
+             {job::FsdpLayout::fsdp1, job::FsdpLayout::fsdp2, job::FsdpLayout::lean}) {
+            job::Job job = testing::with_wrap(testing::gpt_job(text, 2, 4), "module:Block");
+            job.fsdp.layout = layout;
+            job.precision.param = job.precision.reduce = job.precision.buffer = job::Precision::fp16;
             job.train.clip_norm = clip;
             all.push_back(job);
         }

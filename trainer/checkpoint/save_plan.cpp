@@ -167,7 +167,7 @@ class Planner {
             const auto end = std::find_if(
                 first, pieces.end(), [&](const OwnedPiece& owned) { return !same_state(*first, owned); });
             const ParameterShape shape = tensor_of(first->piece, layout_.parameters);
-            if (shape.pixels > 1) {
+            if (shape.pixels > 1 && !order_of(first->piece).empty()) {
                 reorder_dcp({first, end}, shape);
             } else {
                 std::vector<OwnedPiece> boxes;
