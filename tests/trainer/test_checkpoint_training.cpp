@@ -165,6 +165,11 @@ TEST_F(GoingOn, IsTheSameBitForBitAtTheSameNumberOfRanks) {
          }},
         {"full file", [](job::Job& then) { then.checkpoint.format = job::CheckpointFormat::full; }},
         {"safetensors", [](job::Job& then) { then.checkpoint.format = job::CheckpointFormat::safetensors; }},
+        {"transformers' names",
+         [](job::Job& then) {
+             then.checkpoint.format = job::CheckpointFormat::safetensors;
+             then.checkpoint.names = job::CheckpointNames::huggingface;
+         }},
         {"dcp", [](job::Job& then) { then.checkpoint.format = job::CheckpointFormat::dcp; }},
     };
     for (const auto& [name, change] : changes) {
@@ -172,6 +177,7 @@ TEST_F(GoingOn, IsTheSameBitForBitAtTheSameNumberOfRanks) {
         change(then);
         job::Job first = job;
         first.checkpoint.format = then.checkpoint.format;
+        first.checkpoint.names = then.checkpoint.names;
         EXPECT_EQ(train_in_two(first, then), uninterrupted) << "4 ranks FULL_SHARD -> " << name;
         first = then;
         EXPECT_EQ(train_in_two(first, job), uninterrupted) << name << " -> 4 ranks FULL_SHARD";
