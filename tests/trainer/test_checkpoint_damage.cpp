@@ -221,7 +221,9 @@ TEST(ImpossibleManifest, IsRefused) {
         EXPECT_THAT(refuses([&](Manifest& m) { piece(m).order = order; }),
                     HasSubstr("w: the \"order\" of a piece does not name each of its 4 elements once"));
     }
-    EXPECT_THAT(refuses([&](Manifest& m) { piece(m).order = {{-2, 1}, {2, 2}}; }),
+    EXPECT_THAT(refuses([&](Manifest& m) {
+                    piece(m).order = {{-2, 1}, {2, 2}};
+                }),
                 HasSubstr("w: \"order\" is not a list of pairs of sizes and strides"));
     EXPECT_EQ(refuses([&](Manifest& m) { piece(m).order = {{2, 1}, {2, 2}}; }), "nothing");
     EXPECT_THAT(refuses([](Manifest& m) { m.parameters.push_back(m.parameters[0]); }),

@@ -85,8 +85,8 @@ class SavedTogether : public ::testing::Test {
     SaveSettings settings_{.overwrite = true};
 };
 
-// Covers FULL_SHARD, HYBRID_SHARD and DDP; a file for each rank, one file for all, and one made from parts, also
-// because others have its tensors in another order.
+// Covers FULL_SHARD, HYBRID_SHARD and DDP; a file for each rank, one file for all, and one made from parts,
+// also because others have its tensors in another order.
 TEST_F(SavedTogether, HasTheFilesThatThreadsWrite) {
     for (const int shard : {4, 2, 1}) {
         for (const job::CheckpointFormat format : kFormats) {
