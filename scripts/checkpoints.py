@@ -341,7 +341,8 @@ def check_hugging_face(ours, report):
     import torch
     transformers, safetensors = transformers_package(), safetensors_package()
     if not transformers or not safetensors:
-        print("Hugging Face's names: left out, the packages transformers and safetensors are not installed")
+        print("Hugging Face's names: left out, the package %s is not installed" %
+              ("transformers" if safetensors else "safetensors"))
         return
     text = os.path.join(ours.folder, "text")
     with open(text, "w", encoding="utf-8") as file:

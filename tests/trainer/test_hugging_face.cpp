@@ -15,6 +15,7 @@
 
 #include "tests/trainer/foreign_testing.h"
 #include "trainer/checkpoint/error.h"
+#include "trainer/checkpoint/foreign.h"
 #include "trainer/checkpoint/hugging_face.h"
 
 namespace shardscope::trainer::checkpoint {
@@ -257,6 +258,17 @@ TEST(HuggingFaceNames, OfTheBaseClassLackItsPrefix) {
     EXPECT_EQ(modern_name("bert.embeddings.LayerNorm.gamma"), "bert.embeddings.LayerNorm.weight");
     EXPECT_EQ(modern_name("bert.embeddings.LayerNorm.beta"), "bert.embeddings.LayerNorm.bias");
     EXPECT_EQ(modern_name("h.0.ln_1.bias"), "h.0.ln_1.bias");
+}
+
+// Older versions keep constants beside the parameters.
+TEST(HuggingFaceNames, OfConstantsAreIgnored) {
+    for (const char* constant :
+         {"h.0.attn.bias", "transformer.h.0.attn.masked_bias", "model.layers.0.self_attn.rotary_emb.inv_freq",
+          "bert.embeddings.position_ids"})
+        EXPECT_TRUE(is_ignored(constant)) << constant;
+    for (const char* parameter : {"h.0.attn.c_attn.bias", "transformer.h.0.attn.c_proj.bias",
+                                  "bert.encoder.layer.0.attention.self.query.bias"})
+        EXPECT_FALSE(is_ignored(parameter)) << parameter;
 }
 
 TEST(HuggingFaceNames, OfAnotherSizeOrHeadAreRefusedByName) {
