@@ -27,7 +27,7 @@ if(SHARDSCOPE_BUILD_VIEWER)
 endif()
 list(JOIN opened_libraries ", " CPACK_DEBIAN_PACKAGE_DEPENDS)
 if(SHARDSCOPE_BUILD_TRAINER)
-    # Computes bfloat16 matmuls; without it the trainer uses its own, slower code.
+    # Computes convolutions and bfloat16 matmuls; without it the trainer uses its own, slower code.
     set(CPACK_DEBIAN_PACKAGE_RECOMMENDS libdnnl2)
 endif()
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)

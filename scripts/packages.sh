@@ -10,7 +10,7 @@ set -euo pipefail
 packages_of() {
     case $1 in
         # To build the tools and to train: a compiler, the libraries, the BLAS and the
-        # bfloat16 matmuls (oneDNN) that are loaded at run time.
+        # convolutions and bfloat16 matmuls (oneDNN) that are loaded at run time.
         build) echo g++ cmake ninja-build pkg-config libsqlite3-dev libfmt-dev libcli11-dev nlohmann-json3-dev libsimdjson-dev \
             zlib1g-dev libutf8proc-dev libssl-dev libtomlplusplus-dev libasio-dev libgloo-dev libopenblas0 libdnnl-dev \
             libpng-dev libjpeg-dev ;;

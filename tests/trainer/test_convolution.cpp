@@ -1,8 +1,13 @@
 // Convolutions compared with the sum that defines them, their gradients with finite differences of it.
+#include <string>
+#include <thread>
+#include <tuple>
+
 #include <gtest/gtest.h>
 
 #include "tests/trainer/kernel_testing.h"
 #include "trainer/kernels/convolution.h"
+#include "trainer/kernels/onednn.h"
 
 namespace shardscope::trainer::kernels {
 namespace TEST_FILE {
@@ -33,9 +38,22 @@ Vector plain_convolution(const Vector& x, const Vector& w, const ConvolutionShap
     return y;
 }
 
-class ConvolutionShapes : public ::testing::TestWithParam<ConvolutionShape> {
+// The ways to convolve: what this machine chooses for a shape, and matmuls.
+struct Way {
+    const char* name;
+    decltype(&convolution_forward) forward;
+    decltype(&convolution_backward_input) backward_input;
+    decltype(&convolution_backward_weight) backward_weight;
+};
+constexpr Way kChosen{"Chosen", &convolution_forward, &convolution_backward_input,
+                      &convolution_backward_weight};
+constexpr Way kMatmul{"Matmul", &convolution_forward_by_matmul, &convolution_backward_input_by_matmul,
+                      &convolution_backward_weight_by_matmul};
+
+class ConvolutionShapes : public ::testing::TestWithParam<std::tuple<Way, ConvolutionShape>> {
   protected:
-    const ConvolutionShape& shape_ = GetParam();
+    const Way& way_ = std::get<Way>(GetParam());
+    const ConvolutionShape& shape_ = std::get<ConvolutionShape>(GetParam());
     const std::size_t weights_ = static_cast<std::size_t>(shape_.out) * shape_.depth();
     const Floats x_ = normals(shape_.image.elements(), "x"), w_ = normals(weights_, "w");
     const Floats dy_ = normals(shape_.result().elements(), "dy");
@@ -43,14 +61,14 @@ class ConvolutionShapes : public ::testing::TestWithParam<ConvolutionShape> {
 
 TEST_P(ConvolutionShapes, AgreesWithTheSumThatDefinesIt) {
     Floats y(shape_.result().elements(), NAN);
-    convolution_forward(x_.data(), w_.data(), nullptr, y.data(), shape_);
+    way_.forward(x_.data(), w_.data(), nullptr, y.data(), shape_);
     EXPECT_LE(relative_error(y, plain_convolution(in_double(x_), in_double(w_), shape_)), kFloatTolerance);
 }
 
 TEST_P(ConvolutionShapes, AddsTheBias) {
     const Floats bias = normals(static_cast<std::size_t>(shape_.out), "bias");
     Floats y(shape_.result().elements(), NAN);
-    convolution_forward(x_.data(), w_.data(), bias.data(), y.data(), shape_);
+    way_.forward(x_.data(), w_.data(), bias.data(), y.data(), shape_);
     Vector expected = plain_convolution(in_double(x_), in_double(w_), shape_);
     for (std::size_t i = 0; i < expected.size(); ++i) expected[i] += bias[i % bias.size()];
     EXPECT_LE(relative_error(y, expected), kFloatTolerance);
@@ -58,8 +76,8 @@ TEST_P(ConvolutionShapes, AddsTheBias) {
 
 TEST_P(ConvolutionShapes, GradientsAgreeWithFiniteDifferences) {
     Floats dx(x_.size(), NAN), dw(weights_, NAN);
-    convolution_backward_input(dy_.data(), w_.data(), dx.data(), shape_);
-    convolution_backward_weight(dy_.data(), x_.data(), dw.data(), shape_);
+    way_.backward_input(dy_.data(), w_.data(), dx.data(), shape_);
+    way_.backward_weight(dy_.data(), x_.data(), dw.data(), shape_);
     const Vector x = in_double(x_), w = in_double(w_), dy = in_double(dy_);
     EXPECT_LE(
         relative_error(dx, finite_differences(
@@ -72,13 +90,90 @@ TEST_P(ConvolutionShapes, GradientsAgreeWithFiniteDifferences) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Shapes, ConvolutionShapes,
-                         ::testing::Values(ConvolutionShape{{2, 5, 4, 3}, 4, {1, 1, 0}},
-                                           ConvolutionShape{{2, 5, 4, 3}, 4, {1, 2, 0}},
-                                           ConvolutionShape{{2, 5, 6, 3}, 2, {3, 1, 1}},
-                                           ConvolutionShape{{1, 6, 5, 2}, 3, {3, 2, 1}},
-                                           ConvolutionShape{{1, 9, 8, 3}, 2, {7, 2, 3}},
-                                           ConvolutionShape{{1, 8, 8, 3}, 5, {4, 4, 0}},
-                                           ConvolutionShape{{1, 1, 2, 2}, 2, {5, 1, 2}}));
+                         ::testing::Combine(::testing::Values(kChosen, kMatmul),
+                                            ::testing::Values(ConvolutionShape{{2, 5, 4, 3}, 4, {1, 1, 0}},
+                                                              ConvolutionShape{{2, 5, 4, 3}, 4, {1, 2, 0}},
+                                                              ConvolutionShape{{2, 5, 6, 3}, 2, {3, 1, 1}},
+                                                              ConvolutionShape{{1, 6, 5, 2}, 3, {3, 2, 1}},
+                                                              ConvolutionShape{{1, 9, 8, 3}, 2, {7, 2, 3}},
+                                                              ConvolutionShape{{1, 8, 8, 3}, 5, {4, 4, 0}},
+                                                              ConvolutionShape{{1, 1, 2, 2}, 2, {5, 1, 2}})),
+                         [](const auto& test) {
+                             return std::get<Way>(test.param).name + std::to_string(test.index);
+                         });
+
+// Channels that fill the registers, and some that fill the last one in part: oneDNN has code for these. Its
+// result is that of the matmuls, which the tests above hold to the definition.
+class CompiledConvolution : public ::testing::TestWithParam<ConvolutionShape> {};
+
+TEST_P(CompiledConvolution, AgreesWithMatmuls) {
+    const ConvolutionShape& shape = GetParam();
+    const std::size_t weights = static_cast<std::size_t>(shape.out) * shape.depth();
+    const Floats x = normals(shape.image.elements(), "x"), w = normals(weights, "w");
+    const Floats dy = normals(shape.result().elements(), "dy"), bias = normals(shape.out, "bias");
+    struct Results {
+        Floats y, biased, dx, dw;
+    };
+    const auto results_of = [&](const Way& way) {
+        Results r{Floats(dy.size(), NAN), Floats(dy.size(), NAN), Floats(x.size(), NAN),
+                  Floats(weights, NAN)};
+        way.forward(x.data(), w.data(), nullptr, r.y.data(), shape);
+        way.forward(x.data(), w.data(), bias.data(), r.biased.data(), shape);
+        way.backward_input(dy.data(), w.data(), r.dx.data(), shape);
+        way.backward_weight(dy.data(), x.data(), r.dw.data(), shape);
+        return r;
+    };
+    const Results chosen = results_of(kChosen), plain = results_of(kMatmul);
+    EXPECT_LE(relative_error(chosen.y, in_double(plain.y)), kFloatTolerance);
+    EXPECT_LE(relative_error(chosen.biased, in_double(plain.biased)), kFloatTolerance);
+    EXPECT_LE(relative_error(chosen.dx, in_double(plain.dx)), kFloatTolerance);
+    EXPECT_LE(relative_error(chosen.dw, in_double(plain.dw)), kFloatTolerance);
+    const Results again = results_of(kChosen);
+    EXPECT_EQ(chosen.y, again.y);
+    EXPECT_EQ(chosen.dx, again.dx);
+    EXPECT_EQ(chosen.dw, again.dw);
+    // A second thread compiles its own.
+    Results elsewhere;
+    std::thread([&] { elsewhere = results_of(kChosen); }).join();
+    EXPECT_EQ(chosen.biased, elsewhere.biased);
+    EXPECT_EQ(chosen.dw, elsewhere.dw);
+}
+
+INSTANTIATE_TEST_SUITE_P(Shapes, CompiledConvolution,
+                         ::testing::Values(ConvolutionShape{{2, 14, 14, 64}, 32, {1, 1, 0}},
+                                           ConvolutionShape{{2, 14, 13, 32}, 64, {1, 2, 0}},
+                                           ConvolutionShape{{2, 15, 14, 32}, 48, {3, 1, 1}},
+                                           ConvolutionShape{{2, 14, 15, 32}, 32, {3, 2, 1}},
+                                           ConvolutionShape{{2, 32, 32, 3}, 64, {7, 2, 3}},
+                                           ConvolutionShape{{2, 32, 32, 3}, 32, {16, 16, 0}},
+                                           ConvolutionShape{{2, 9, 9, 20}, 24, {3, 1, 1}},
+                                           ConvolutionShape{{2, 8, 8, 8}, 16, {3, 2, 1}}));
+
+// Otherwise the tests above would compare matmuls with matmuls.
+TEST(Convolution, OneDnnHasCodeForWideRegisters) {
+#if defined(__x86_64__)
+    const OneDnn& library = OneDnn::get();
+    if (!library.usable() || !__builtin_cpu_supports("avx2")) GTEST_SKIP() << library.description();
+    for (const ConvolutionShape& shape : {ConvolutionShape{{2, 14, 14, 64}, 32, {1, 1, 0}},
+                                          ConvolutionShape{{2, 15, 14, 32}, 48, {3, 1, 1}}}) {
+        const Floats x = normals(shape.image.elements(), "x"), dy = normals(shape.result().elements(), "dy");
+        const Floats w = normals(static_cast<std::size_t>(shape.out) * shape.depth(), "w");
+        Floats y(dy.size(), NAN), dx(x.size(), NAN), dw(w.size(), NAN), expected = dw;
+        EXPECT_TRUE(library.convolve(x.data(), w.data(), nullptr, y.data(), shape));
+        EXPECT_TRUE(library.convolve_backward_input(dy.data(), w.data(), dx.data(), shape));
+        EXPECT_TRUE(library.convolve_backward_weight(dy.data(), x.data(), dw.data(), shape));
+        convolution_backward_weight_by_matmul(dy.data(), x.data(), expected.data(), shape);
+        EXPECT_LE(relative_error(dw, in_double(expected)), kFloatTolerance);
+    }
+#else
+    GTEST_SKIP() << "oneDNN's code is for x86";
+#endif
+}
+
+TEST(Convolution, SaysHowItIsDone) {
+    EXPECT_FALSE(convolution_method().empty());
+    RecordProperty("way", convolution_method());
+}
 
 // More lines than the matrix of pixels has room for: several tiles, of which the last is smaller.
 TEST(Convolution, SumsTheWeightGradientOverTiles) {

@@ -94,15 +94,15 @@ template void matmul_by_conversion(const MatmulShape&, const Fp16*, const Fp16*,
 void bf16_matmul(const MatmulShape& shape, const Bf16* a, const Bf16* b, const Bf16* bias, Bf16* c) {
     const bool empty = shape.m == 0 || shape.n == 0 || shape.k == 0;
     if (empty) return matmul_by_conversion(shape, a, b, bias, c);
-    if (OneDnn::get().fast()) return OneDnn::get().multiply(shape, a, b, bias, c);
+    if (OneDnn::get().fast_bf16()) return OneDnn::get().multiply(shape, a, b, bias, c);
     matmul_by_conversion(shape, a, b, bias, c);
 }
 
 const std::string& bf16_matmul_method() {
-    static const std::string method = OneDnn::get().fast()
-                                          ? OneDnn::get().description()
+    static const std::string method = OneDnn::get().fast_bf16()
+                                          ? OneDnn::get().bf16_description()
                                           : fmt::format("{} sgemm on converted blocks ({})",
-                                                        Blas::get().core(), OneDnn::get().description());
+                                                        Blas::get().core(), OneDnn::get().bf16_description());
     return method;
 }
 

@@ -6,7 +6,10 @@
 #include <algorithm>
 #include <cstring>
 
+#include <fmt/core.h>
+
 #include "trainer/kernels/blas.h"
+#include "trainer/kernels/onednn.h"
 #include "trainer/kernels/workspace.h"
 
 namespace shardscope::trainer::kernels {
@@ -109,8 +112,8 @@ float* patches_of(const ConvolutionShape& shape, int rows) {
 
 }  // namespace
 
-void convolution_forward(const float* x, const float* w, const float* bias, float* y,
-                         const ConvolutionShape& shape) {
+void convolution_forward_by_matmul(const float* x, const float* w, const float* bias, float* y,
+                                   const ConvolutionShape& shape) {
     const Blas& blas = Blas::get();
     const int depth = shape.depth(), out = shape.out;
     const auto width = static_cast<std::size_t>(out);
@@ -130,7 +133,8 @@ void convolution_forward(const float* x, const float* w, const float* bias, floa
     });
 }
 
-void convolution_backward_input(const float* dy, const float* w, float* dx, const ConvolutionShape& shape) {
+void convolution_backward_input_by_matmul(const float* dy, const float* w, float* dx,
+                                          const ConvolutionShape& shape) {
     const Blas& blas = Blas::get();
     const int depth = shape.depth(), out = shape.out;
     if (is_plain_matmul(shape.window)) {
@@ -146,7 +150,8 @@ void convolution_backward_input(const float* dy, const float* w, float* dx, cons
     });
 }
 
-void convolution_backward_weight(const float* dy, const float* x, float* dw, const ConvolutionShape& shape) {
+void convolution_backward_weight_by_matmul(const float* dy, const float* x, float* dw,
+                                           const ConvolutionShape& shape) {
     const Blas& blas = Blas::get();
     const int depth = shape.depth(), out = shape.out;
     if (is_plain_matmul(shape.window)) {
@@ -159,6 +164,33 @@ void convolution_backward_weight(const float* dy, const float* x, float* dw, con
         blas.sgemm(true, false, out, depth, rows, 1.0F, dy + row * static_cast<std::size_t>(out), out,
                    patches, depth, first == 0 ? 0.0F : 1.0F, dw, depth);
     });
+}
+
+void convolution_forward(const float* x, const float* w, const float* bias, float* y,
+                         const ConvolutionShape& shape) {
+    if (OneDnn::get().convolve(x, w, bias, y, shape)) return;
+    convolution_forward_by_matmul(x, w, bias, y, shape);
+}
+
+void convolution_backward_input(const float* dy, const float* w, float* dx, const ConvolutionShape& shape) {
+    if (OneDnn::get().convolve_backward_input(dy, w, dx, shape)) return;
+    convolution_backward_input_by_matmul(dy, w, dx, shape);
+}
+
+// Where each pixel is in one window, or places leave some out, oneDNN takes longer than a matmul (measured on
+// an AMD Zen 5, ResNet-50's shapes: 1.1 to 1.5 times; of 3 x 3 pixels in steps of one it takes 0.9 times).
+void convolution_backward_weight(const float* dy, const float* x, float* dw, const ConvolutionShape& shape) {
+    const bool overlaps = shape.window.size > 1 && shape.window.stride == 1;
+    if (overlaps && OneDnn::get().convolve_backward_weight(dy, x, dw, shape)) return;
+    convolution_backward_weight_by_matmul(dy, x, dw, shape);
+}
+
+const std::string& convolution_method() {
+    static const std::string method =
+        OneDnn::get().usable()
+            ? OneDnn::get().description()
+            : fmt::format("{} sgemm ({})", Blas::get().core(), OneDnn::get().description());
+    return method;
 }
 
 }  // namespace shardscope::trainer::kernels

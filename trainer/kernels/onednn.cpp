@@ -1,19 +1,13 @@
-// See onednn.h. Uses oneDNN's C interface, version 2. The functions are looked up by name, so that the
-// program also starts on machines without the library.
+// See onednn.h and onednn_library.h.
 #include "trainer/kernels/onednn.h"
 
-#ifdef SHARDSCOPE_ONEDNN
-#include <oneapi/dnnl/dnnl.h>
-#endif
+#include "trainer/kernels/onednn_library.h"
 
-#if defined(SHARDSCOPE_ONEDNN) && DNNL_VERSION_MAJOR == 2
+#ifdef SHARDSCOPE_ONEDNN_2
 
-#include <array>
 #include <map>
 #include <stdexcept>
-#include <type_traits>
 #include <utility>
-#include <vector>
 
 #if defined(__x86_64__)
 #include <cpuid.h>
@@ -25,62 +19,81 @@
 
 namespace shardscope::trainer::kernels {
 
-// The functions that are called, without their prefix dnnl_.
-// clang-format off
-#define SHARDSCOPE_ONEDNN_FUNCTIONS(F)                                                                     \
-    F(version) F(get_effective_cpu_isa) F(set_max_cpu_isa)                                                 \
-    F(engine_create) F(engine_destroy) F(stream_create) F(stream_destroy)                                  \
-    F(memory_desc_init_by_strides) F(memory_desc_get_size)                                                 \
-    F(memory_create) F(memory_destroy) F(memory_set_data_handle)                                           \
-    F(primitive_attr_create) F(primitive_attr_destroy) F(primitive_attr_set_scratchpad_mode)               \
-    F(matmul_desc_init) F(primitive_desc_create) F(primitive_desc_destroy) F(primitive_desc_query_md)      \
-    F(primitive_create) F(primitive_destroy) F(primitive_execute)
-// clang-format on
-
-// NOLINTBEGIN(bugprone-macro-parentheses): a name takes none.
-#define SHARDSCOPE_MEMBER(name) decltype(&dnnl_##name) name;
-#define SHARDSCOPE_FIND(name) find(library->name, "dnnl_" #name);
-// NOLINTEND(bugprone-macro-parentheses)
-
-// All functions are null unless every one was found.
-struct OneDnn::Library {
-    SHARDSCOPE_ONEDNN_FUNCTIONS(SHARDSCOPE_MEMBER)
-    void (*set_omp_threads)(int);
-    dnnl_engine_t engine = nullptr;
-
-    // Runs at the end of the process, after the streams and matmuls of its threads are destroyed.
-    ~Library() {
-        if (engine) engine_destroy(engine);
-    }
-};
-
-namespace {
+namespace onednn {
 
 void check(dnnl_status_t status, const char* what) {
     if (status != dnnl_success) {
-        throw std::runtime_error(
-            fmt::format("oneDNN cannot {} (status {}): train with precision.param = \"fp32\", or remove "
-                        "the library (the "
-                        "products are then computed in fp32)",
-                        what, static_cast<int>(status)));
+        throw std::runtime_error(fmt::format(
+            "oneDNN cannot {} (status {}): remove the library (OpenBLAS then computes the products)", what,
+            static_cast<int>(status)));
     }
 }
 
-template <class Handle>
-using Owned = std::unique_ptr<std::remove_pointer_t<Handle>, dnnl_status_t (*)(Handle)>;
-
-// Calls create(&handle, …) and owns what it makes.
-template <class Handle, class Create, class... Arguments>
-Owned<Handle> make(const char* what, dnnl_status_t (*destroy)(Handle), Create create,
-                   Arguments... arguments) {
-    Handle handle = nullptr;
-    check(create(&handle, arguments...), what);
-    return {handle, destroy};
+const OfThread& OfThread::get(const OneDnn::Library& library) {
+    const auto made = [&library] {
+        library.set_omp_threads(1);
+        OfThread thread{library,
+                        make<dnnl_stream_t>("make a stream", library.stream_destroy, library.stream_create,
+                                            library.engine, static_cast<unsigned>(dnnl_stream_default_flags)),
+                        make<dnnl_primitive_attr_t>("make attributes", library.primitive_attr_destroy,
+                                                    library.primitive_attr_create)};
+        check(library.primitive_attr_set_scratchpad_mode(thread.attributes.get(), dnnl_scratchpad_mode_user),
+              "set its scratch memory");
+        return thread;
+    };
+    thread_local const OfThread mine = made();
+    return mine;
 }
 
-enum Operand : std::size_t { kSource, kWeights, kBias, kResult, kScratch, kOperands };
-constexpr std::array<int, kOperands> kArguments = {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_BIAS,
-                                                   DNNL_ARG_DST, DNNL_ARG_SCRATCHPAD};
+Owned<dnnl_primitive_desc_t> planned(const OfThread& thread, const_dnnl_op_desc_t operation,
+                                     const_dnnl_primitive_desc_t hint) {
+    const OneDnn::Library& library = thread.library;
+    dnnl_primitive_desc_t plan = nullptr;
+    const dnnl_status_t status =
+        library.primitive_desc_create(&plan, operation, thread.attributes.get(), library.engine, hint);
+    if (status != dnnl_unimplemented) check(status, "plan an operation");
+    return {plan, library.primitive_desc_destroy};
+}
+
+Primitive::Primitive(const OfThread& thread, const_dnnl_primitive_desc_t plan,
+                     std::initializer_list<Operand> operands)
+    : thread_(thread),
+      primitive_(make<dnnl_primitive_t>("compile an operation", thread.library.primitive_destroy,
+                                        thread.library.primitive_create, plan)) {
+    const OneDnn::Library& library = thread.library;
+    const auto bind = [&](const Operand& operand) {
+        arguments_.push_back(operand.argument);
+        memories_.push_back(make<dnnl_memory_t>("bind a tensor", library.memory_destroy,
+                                                library.memory_create, operand.memory, library.engine,
+                                                nullptr));
+    };
+    for (const Operand& operand : operands) bind(operand);
+    const dnnl_memory_desc_t* scratch = library.primitive_desc_query_md(plan, dnnl_query_scratchpad_md, 0);
+    bind({DNNL_ARG_SCRATCHPAD, scratch});
+    scratch_bytes_ = library.memory_desc_get_size(scratch);
+}
+
+void Primitive::run(std::initializer_list<const void*> data) const {
+    std::array<dnnl_exec_arg_t, kMost + 1> arguments;
+    int count = 0;
+    const auto add = [&](std::size_t operand, const void* address) {
+        dnnl_memory_t memory = memories_[operand].get();
+        check(thread_.library.memory_set_data_handle(memory,
+                                                     const_cast<void*>(address)),  // NOLINT: its interface
+              "bind a tensor");
+        arguments[static_cast<std::size_t>(count++)] = {arguments_[operand], memory};
+    };
+    for (const void* address : data) add(static_cast<std::size_t>(count), address);
+    add(memories_.size() - 1, workspace(Purpose::library, scratch_bytes_));
+    check(thread_.library.primitive_execute(primitive_.get(), thread_.stream.get(), count, arguments.data()),
+          "run an operation");
+}
+
+}  // namespace onednn
+
+namespace {
+
+using namespace onednn;
 
 // Whether CPUID describes the processor's tiles (leaf 0x1D, palette 1); many virtual machines hide that.
 bool tiles_are_described() {
@@ -91,12 +104,6 @@ bool tiles_are_described() {
     return false;
 #endif
 }
-
-struct Compiled {
-    std::vector<Owned<dnnl_memory_t>> memories;  // in the order of Operand; all five, the bias even if unused
-    Owned<dnnl_primitive_t> primitive;
-    std::size_t scratch_bytes;
-};
 
 }  // namespace
 
@@ -119,6 +126,8 @@ OneDnn::OneDnn() {
         function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(handle, name));
         if (!function) missing = name;
     };
+// NOLINTNEXTLINE(bugprone-macro-parentheses): a name takes none.
+#define SHARDSCOPE_FIND(name) find(library->name, "dnnl_" #name);
     SHARDSCOPE_ONEDNN_FUNCTIONS(SHARDSCOPE_FIND)
     find(library->set_omp_threads, "omp_set_num_threads");  // of the OpenMP that oneDNN is linked with
     if (missing) {
@@ -128,25 +137,26 @@ OneDnn::OneDnn() {
     // The library uses tiles wherever the processor reports them, and crashes with an illegal instruction if
     // CPUID does not describe their sizes.
     if (!tiles_are_described()) library->set_max_cpu_isa(dnnl_cpu_isa_avx512_core_bf16);
-    const dnnl_version_t& version = *library->version();
-    const unsigned instructions = static_cast<unsigned>(library->get_effective_cpu_isa());
-    const auto has = [&](dnnl_cpu_isa_t set) { return (instructions & set) == static_cast<unsigned>(set); };
-    if (!has(dnnl_cpu_isa_avx512_core_bf16)) {
-        description_ = "this processor has no bfloat16 instructions";
-        return;
-    }
     library->set_omp_threads(1);
     if (library->engine_create(&library->engine, dnnl_cpu, 0) != dnnl_success) {
         description_ = "oneDNN cannot use this processor";
         return;
     }
-    const bool tiles = has(dnnl_cpu_isa_avx512_core_amx);
-    description_ = fmt::format("oneDNN {}.{}.{} ({})", version.major, version.minor, version.patch,
-                               tiles ? "AMX" : "AVX512_BF16");
+    const dnnl_version_t& version = *library->version();
+    description_ = fmt::format("oneDNN {}.{}.{}", version.major, version.minor, version.patch);
+    const unsigned instructions = static_cast<unsigned>(library->get_effective_cpu_isa());
+    const auto has = [&](dnnl_cpu_isa_t set) { return (instructions & set) == static_cast<unsigned>(set); };
+    has_bf16_ = has(dnnl_cpu_isa_avx512_core_bf16);
+    if (has_bf16_) {
+        const bool tiles = has(dnnl_cpu_isa_avx512_core_amx);
+        bf16_description_ = fmt::format("{} ({})", description_, tiles ? "AMX" : "AVX512_BF16");
 #if defined(__x86_64__)
-    fast_ = tiles || !__builtin_cpu_is("intel");
+        fast_bf16_ = tiles || !__builtin_cpu_is("intel");
 #endif
-    if (!fast_) description_ += ", which is slower than fp32 here";
+        if (!fast_bf16_) bf16_description_ += ", which is slower than fp32 here";
+    } else {
+        bf16_description_ = "this processor has no bfloat16 instructions";
+    }
     library_ = std::move(library);
 }
 
@@ -163,8 +173,8 @@ dnnl_memory_desc_t matrix(const Library& library, int rows, int columns, bool tr
     return description;
 }
 
-template <class Library>
-Compiled compile(const Library& library, const MatmulShape& shape) {
+Primitive compile(const OfThread& thread, const MatmulShape& shape) {
+    const auto& library = thread.library;
     const dnnl_memory_desc_t source = matrix(library, shape.m, shape.k, shape.transpose_a);
     const dnnl_memory_desc_t weights = matrix(library, shape.k, shape.n, shape.transpose_b);
     const dnnl_memory_desc_t bias = matrix(library, 1, shape.n, false);
@@ -172,61 +182,26 @@ Compiled compile(const Library& library, const MatmulShape& shape) {
     dnnl_matmul_desc_t product;
     check(library.matmul_desc_init(&product, &source, &weights, shape.bias ? &bias : nullptr, &result),
           "describe a product");
-    // The scratch memory is our own, one block per calling thread: threads cannot share the library's.
-    const auto attributes = make<dnnl_primitive_attr_t>("make attributes", library.primitive_attr_destroy,
-                                                        library.primitive_attr_create);
-    check(library.primitive_attr_set_scratchpad_mode(attributes.get(), dnnl_scratchpad_mode_user),
-          "set its scratch memory");
-    const auto description = make<dnnl_primitive_desc_t>(
-        "plan a bfloat16 product", library.primitive_desc_destroy, library.primitive_desc_create, &product,
-        attributes.get(), library.engine, nullptr);
-    const dnnl_memory_desc_t& scratch =
-        *library.primitive_desc_query_md(description.get(), dnnl_query_scratchpad_md, 0);
-    std::vector<Owned<dnnl_memory_t>> memories;
-    for (const dnnl_memory_desc_t* of : {&source, &weights, &bias, &result, &scratch}) {
-        memories.push_back(make<dnnl_memory_t>("bind a matrix", library.memory_destroy, library.memory_create,
-                                               of, library.engine, nullptr));
-    }
-    return {std::move(memories),
-            make<dnnl_primitive_t>("compile a bfloat16 product", library.primitive_destroy,
-                                   library.primitive_create, description.get()),
-            library.memory_desc_get_size(&scratch)};
+    const auto plan = planned(thread, &product);
+    if (!plan) check(dnnl_unimplemented, "plan a bfloat16 product");
+    return {thread,
+            plan.get(),
+            {{DNNL_ARG_SRC, &source},
+             {DNNL_ARG_WEIGHTS, &weights},
+             {DNNL_ARG_DST, &result},
+             {DNNL_ARG_BIAS, &bias}}};
 }
 
 }  // namespace
 
 void OneDnn::multiply(const MatmulShape& shape, const Bf16* a, const Bf16* b, const Bf16* bias,
                       Bf16* c) const {
-    const Library& library = *library_;
-    // Compiled matmuls belong to the thread (the machine code itself is shared, in the library's own cache).
-    // With one OpenMP thread the library runs its loops in this thread and starts no other.
-    struct OfThread {
-        explicit OfThread(const Library& used)
-            : stream((used.set_omp_threads(1),
-                      make<dnnl_stream_t>("make a stream", used.stream_destroy, used.stream_create,
-                                          used.engine, static_cast<unsigned>(dnnl_stream_default_flags)))) {}
-        Owned<dnnl_stream_t> stream;
-        std::map<MatmulShape, Compiled> products;
-    };
-    thread_local OfThread mine(library);
-    auto found = mine.products.find(shape);
-    if (found == mine.products.end()) {
-        found = mine.products.emplace(shape, compile(library, shape)).first;
-    }
-    const Compiled& compiled = found->second;
-    const std::array<const void*, kOperands> data = {a, b, bias, c,
-                                                     workspace(Purpose::library, compiled.scratch_bytes)};
-    std::array<dnnl_exec_arg_t, kOperands> arguments;
-    int count = 0;
-    for (std::size_t i = 0; i < kOperands; ++i) {
-        if (i == kBias && !shape.bias) continue;
-        dnnl_memory_t memory = compiled.memories[i].get();
-        check(library.memory_set_data_handle(memory, const_cast<void*>(data[i])),
-              "bind a matrix");  // NOLINT: its interface
-        arguments[static_cast<std::size_t>(count++)] = {kArguments[i], memory};
-    }
-    check(library.primitive_execute(compiled.primitive.get(), mine.stream.get(), count, arguments.data()),
-          "compute a bfloat16 product");
+    const OfThread& thread = OfThread::get(*library_);  // before the products, which end before it does
+    thread_local std::map<MatmulShape, Primitive> products;
+    auto found = products.find(shape);
+    if (found == products.end()) found = products.emplace(shape, compile(thread, shape)).first;
+    if (shape.bias) return found->second.run({a, b, c, bias});
+    found->second.run({a, b, c});
 }
 
 }  // namespace shardscope::trainer::kernels
