@@ -1,7 +1,8 @@
-// Sums over columns are those of column_sums.h; see batch_norm.h.
+// Each pass over the images reads them once; sums over columns are those of column_sums.h. See batch_norm.h.
 #include "trainer/kernels/batch_norm.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstddef>
 
@@ -20,27 +21,38 @@ SHARDSCOPE_INLINE void scale_columns(const float* x, const float* factor, const 
         for (std::size_t c = 0; c < columns; ++c) y[c] = x[c] * factor[c] + shift[c];
 }
 
-// The mean of each column, and the sum of squares of the deviations from it.
+// The mean of each column, and the sum of squares of the deviations from it. Each block of rows, which stays
+// in the L1 cache, has its own; they are joined as those of ranks (batch_norm_synced_forward).
 SHARDSCOPE_INLINE void moments(const float* x, float* mean, float* squares, std::size_t rows,
                                std::size_t columns) {
-    const double share = 1.0 / static_cast<double>(rows);
-    sum_columns(rows, columns, mean,
-                [=](std::size_t i, std::size_t first, std::size_t count, float* partial)
-                    SHARDSCOPE_INLINE_LAMBDA {
-                        const float* row = x + i * columns + first;
-                        for (std::size_t c = 0; c < count; ++c) partial[c] += row[c];
-                    });
-    for (std::size_t c = 0; c < columns; ++c) mean[c] = static_cast<float>(mean[c] * share);
-    const float* center = mean;
-    sum_columns(rows, columns, squares,
-                [=](std::size_t i, std::size_t first, std::size_t count, float* partial)
-                    SHARDSCOPE_INLINE_LAMBDA {
-                        const float* row = x + i * columns + first;
-                        for (std::size_t c = 0; c < count; ++c) {
-                            const float d = row[c] - center[first + c];
-                            partial[c] += d * d;
-                        }
-                    });
+    for (std::size_t first = 0; first < columns; first += kColumnTile) {
+        const std::size_t width = std::min(kColumnTile, columns - first);
+        double center[kColumnTile] = {}, total[kColumnTile] = {};
+        for (std::size_t block = 0; block < rows; block += kRowBlock) {
+            const std::size_t count = std::min(kRowBlock, rows - block);
+            const float* corner = x + block * columns + first;
+            const float share = 1.0F / static_cast<float>(count);
+            float of_block[kColumnTile] = {}, deviations[kColumnTile] = {};
+            for (std::size_t i = 0; i < count; ++i)
+                for (std::size_t c = 0; c < width; ++c) of_block[c] += corner[i * columns + c];
+            for (std::size_t c = 0; c < width; ++c) of_block[c] *= share;
+            for (std::size_t i = 0; i < count; ++i) {
+                for (std::size_t c = 0; c < width; ++c) {
+                    const float d = corner[i * columns + c] - of_block[c];
+                    deviations[c] += d * d;
+                }
+            }
+            const double before = static_cast<double>(block), added = static_cast<double>(count);
+            const double weight = added / (before + added);
+            for (std::size_t c = 0; c < width; ++c) {
+                const double distance = of_block[c] - center[c];
+                center[c] += distance * weight;
+                total[c] += deviations[c] + distance * distance * before * weight;
+            }
+        }
+        put_rounded(mean + first, center, width);
+        put_rounded(squares + first, total, width);
+    }
 }
 
 // The rest of a forward: `rstd` holds the sums of squares of `rows` rows.
@@ -65,19 +77,15 @@ SHARDSCOPE_INLINE void normalize(const float* x, const float* gamma, const float
 // The sums over the rows of dy and of dy xhat.
 SHARDSCOPE_INLINE void gradient_sums(const float* dy, const float* x, const float* mean, const float* rstd,
                                      float* sum, float* product, std::size_t rows, std::size_t columns) {
-    sum_columns(rows, columns, sum,
-                [=](std::size_t i, std::size_t first, std::size_t count, float* partial)
-                    SHARDSCOPE_INLINE_LAMBDA {
-                        const float* row = dy + i * columns + first;
-                        for (std::size_t c = 0; c < count; ++c) partial[c] += row[c];
-                    });
-    sum_columns(rows, columns, product,
-                [=](std::size_t i, std::size_t first, std::size_t count, float* partial)
+    sum_columns(rows, columns, std::array{sum, product},
+                [=](std::size_t i, std::size_t first, std::size_t count, float(&partial)[2][kColumnTile])
                     SHARDSCOPE_INLINE_LAMBDA {
                         const float* row = dy + i * columns + first;
                         const float* in = x + i * columns + first;
-                        for (std::size_t c = 0; c < count; ++c)
-                            partial[c] += row[c] * ((in[c] - mean[first + c]) * rstd[first + c]);
+                        for (std::size_t c = 0; c < count; ++c) {
+                            partial[0][c] += row[c];
+                            partial[1][c] += row[c] * ((in[c] - mean[first + c]) * rstd[first + c]);
+                        }
                     });
 }
 
