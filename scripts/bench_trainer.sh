@@ -24,10 +24,13 @@ echo
 version=$(python3 "$theirs" version 2>/dev/null || true)
 if [[ -n $version ]]; then
     core=$("$ours" core)
-    a=() b=() c=() d=()
+    a=() b=() c=() d=() e=() f=() g=()
     for ((i = 0; i < rounds; ++i)); do
         a+=("$("$ours" gpt-step)")
         b+=("$(python3 "$theirs" gpt 4)")
+        e+=("$(python3 "$theirs" gpt-fused 4)")
+        f+=("$("$ours" resnet50-step)")
+        g+=("$(python3 "$theirs" resnet50 3)")
         c+=("$("$ours" mlp-step)")
         d+=("$(python3 "$theirs" mlp 20 2>/dev/null)")
     done
@@ -35,10 +38,15 @@ if [[ -n $version ]]; then
         awk -v t="$1" -v a="$2" -v b="$3" -v g="$4" \
             'BEGIN { printf "%-52s %9.1f %9.1f %8.2f   %s\n", t, a, b, a / b, g }'
     }
-    printf 'Step in ms, %s alternating rounds; %s; ours with OpenBLAS, %s kernels\n' "$rounds" "$version" "$core"
+    printf 'Step in ms, %s alternating rounds; %s\nours: products with OpenBLAS, %s kernels; convolutions with %s\n' \
+        "$rounds" "$version" "$core" "$("$ours" convolutions)"
     printf '%-52s %9s %9s %8s   %s\n' '' ours PyTorch ratio goal
     row 'GPT 6 x 384, context 256, batch 8, one thread (CPU)' "$(printf '%s\n' "${a[@]}" | median)" \
         "$(printf '%s\n' "${b[@]}" | median)" 'at most 0.90'
+    row 'the same, PyTorch with its fused attention' "$(printf '%s\n' "${a[@]}" | median)" \
+        "$(printf '%s\n' "${e[@]}" | median)" 'below 1'
+    row 'ResNet-50, 16 images of 224, one thread (CPU)' "$(printf '%s\n' "${f[@]}" | median)" \
+        "$(printf '%s\n' "${g[@]}" | median)" 'at most 1.11'
     row 'MLP 8 x 1024, batch 128, DDP on 2 ranks (wall)' "$(printf '%s\n' "${c[@]}" | least)" \
         "$(printf '%s\n' "${d[@]}" | least)" 'at most 0.67'
 else

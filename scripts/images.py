@@ -64,7 +64,7 @@ def write_images(path):
             file.write(bytes([i % CLASSES]) + bytes(made.randrange(256) for _ in range(3072)))
 
 
-def network(depth, width):
+def network(depth, width, classes=CLASSES):
     """torchvision's ResNet, in plain torch.nn."""
     from torch import nn
 
@@ -109,7 +109,7 @@ def network(depth, width):
                     before = after
                 setattr(self, "layer%d" % (stage + 1), nn.Sequential(*layers))
             self.avgpool = nn.AdaptiveAvgPool2d(1)
-            self.fc = nn.Linear(before, CLASSES)
+            self.fc = nn.Linear(before, classes)
 
         def forward(self, x):
             x = self.maxpool(self.relu(self.bn1(self.conv1(x))))

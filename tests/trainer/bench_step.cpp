@@ -4,7 +4,8 @@
 //   bench_step gpt       a step of a GPT on one rank against its matmuls alone           (CPU time)
 //   bench_step bf16      the same step in bf16 against fp32                              (CPU time)
 //   bench_step overlap   gathers that start while gradients are computed; exposed communication under a delay
-//   bench_step gpt-step | mlp-step | core     one number or word for scripts/bench_trainer.sh
+//   bench_step gpt-step | resnet50-step | mlp-step | core | convolutions
+//                        one number, or words, for scripts/bench_trainer.sh
 #include <algorithm>
 #include <cstdio>
 #include <ctime>
@@ -17,6 +18,7 @@
 #include "trace_testing.h"
 #include "traces/analysis/time/summary.h"
 #include "trainer/kernels/blas.h"
+#include "trainer/kernels/convolution.h"
 
 namespace shardscope::trainer {
 namespace {
@@ -173,6 +175,14 @@ void bench_gpt_step() {
     fmt::print("{:.3f}\n", 1e3 * step_seconds(gpt_of_the_issue(text), 4, CLOCK_PROCESS_CPUTIME_ID));
 }
 
+void bench_resnet50_step() {
+    const job::Job job = job::parse_job(
+        "[run]\nworkers = 1\n[model]\nname = 'resnet50'\n[data]\ntype = 'images'\nbatch = 16\n"
+        "[parallel]\nmode = 'none'\n[optimizer]\ntype = 'sgd'\n",
+        "job.toml");
+    fmt::print("{:.3f}\n", 1e3 * step_seconds(job, 3, CLOCK_PROCESS_CPUTIME_ID));
+}
+
 void bench_mlp_step() {
     double fastest = 1e9;
     for (int i = 0; i < 4; ++i)
@@ -256,14 +266,19 @@ int main(int argc, char** argv) {
         bench_bf16();
     } else if (what == "gpt-step") {
         bench_gpt_step();
+    } else if (what == "resnet50-step") {
+        bench_resnet50_step();
     } else if (what == "mlp-step") {
         bench_mlp_step();
     } else if (what == "core") {
         fmt::print("{}\n", kernels::Blas::get().core());
+    } else if (what == "convolutions") {
+        fmt::print("{}\n", kernels::convolution_method());
     } else if (what == "overlap") {
         bench_overlap();
     } else {
-        std::fputs("usage: bench_step gpt|bf16|overlap|gpt-step|mlp-step|core\n", stderr);
+        std::fputs("usage: bench_step gpt|bf16|overlap|gpt-step|resnet50-step|mlp-step|core|convolutions\n",
+                   stderr);
         return 2;
     }
     return 0;
