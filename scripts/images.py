@@ -12,9 +12,12 @@ import tempfile
 
 import torch_peer
 
-# Model, ranks of DDP, width, and whether gradients are compared: of a whole resnet50 only the buckets are.
+# Model, ranks of DDP, width, and whether gradients are compared: of a whole resnet50 only the buckets are. Where batch norms
+# are synced, each rank has a part of the images, and fp64 is one process with all of them.
+SYNCED = " synced"
 CASES = [("resnet18", 1, 16, True), ("resnet34", 1, 16, True), ("resnet50", 1, 4, True),
          ("resnet34", 2, 16, True), ("resnet50", 2, 4, True), ("resnet50", 2, 64, False),
+         ("resnet18" + SYNCED, 2, 16, True), ("resnet50" + SYNCED, 2, 4, True),
          ("vgg11", 1, 4, True), ("vgg16", 2, 4, True), ("vit_b_16", 1, 32, True), ("vit_b_16", 2, 32, True)]
 CLASSES, IMAGES, SMOOTHING = 10, 64, 0.1
 # A ReLU of a number near 0 may go either way in fp32, which moves every gradient by about a hundredth. A wrong formula does so
@@ -43,6 +46,7 @@ classes = %(classes)d
 batch = %(batch)d
 [parallel]
 mode = "%(mode)s"
+sync_batch_norm = %(synced)s
 [train]
 label_smoothing = %(smoothing)g
 [optimizer]
@@ -117,6 +121,56 @@ def network(depth, width, classes=CLASSES):
             return self.fc(self.avgpool(x).flatten(1))
 
     return ResNet()
+
+
+def sync_batch_norms(module):
+    """Makes its batch norms those of PyTorch's SyncBatchNorm, collectives and gradients, whose five kernels exist only for
+    GPUs: here they are their formulas."""
+    import torch
+    from torch import distributed, nn
+    from torch.nn.modules._functions import SyncBatchNorm
+
+    over_pixels = lambda x: x.sum((0, 2, 3))
+    of_channel = lambda v: v[:, None, None]
+
+    def stats(x, eps):
+        variance, mean = torch.var_mean(x, (0, 2, 3), correction=0)
+        return mean, (variance + eps).rsqrt()
+
+    def gather_stats(_, means, inverses, running_mean, running_variance, momentum, eps, counts):
+        count, each = counts.sum(), counts[:, None]
+        mean = (each * means).sum(0) / count
+        variance = (each * (inverses**-2 - eps + (means - mean) ** 2)).sum(0) / count
+        running_mean.lerp_(mean, momentum)
+        running_variance.lerp_(variance * count / (count - 1), momentum)
+        return mean, (variance + eps).rsqrt()
+
+    def normalized(x, weight, bias, mean, inverse, _):
+        return (x - of_channel(mean)) * of_channel(inverse * weight) + of_channel(bias)
+
+    def reduced(dy, x, mean, inverse, *_):
+        total, product = over_pixels(dy), over_pixels(dy * (x - of_channel(mean)))
+        return total, product, product * inverse, total
+
+    def input_gradient(dy, x, mean, inverse, weight, total, product, counts):
+        count = counts.sum()
+        centered = dy - of_channel(total / count) - (x - of_channel(mean)) * of_channel(inverse**2 * product / count)
+        return centered * of_channel(inverse * weight)
+
+    class Synced(nn.BatchNorm2d):
+        kernels = torch.library.Library("aten", "IMPL", "CPU")
+
+        def forward(self, x):
+            return SyncBatchNorm.apply(x, self.weight, self.bias, self.running_mean, self.running_var, self.eps,
+                                       self.momentum, distributed.group.WORLD, distributed.get_world_size())
+
+    for name, kernel in [("batch_norm_stats", stats), ("batch_norm_gather_stats_with_counts", gather_stats),
+                         ("batch_norm_elemt", normalized), ("batch_norm_backward_reduce", reduced),
+                         ("batch_norm_backward_elemt", input_gradient)]:
+        Synced.kernels.impl(name, kernel)
+    for part in module.modules():
+        if isinstance(part, nn.BatchNorm2d):
+            part.__class__ = Synced
 
 
 def vgg(depth, width):
@@ -258,8 +312,11 @@ def torch_rank(rank, case, given, _mesh):
     import torch.nn.functional as F
     torch.set_num_threads(1)
     width, weights, images, labels = given
+    net, ranks = net_of(case.model.removesuffix(SYNCED), width).to(images.dtype), case.ranks
+    if ranks > 1 and case.model.endswith(SYNCED):
+        sync_batch_norms(net)
+        images, labels = images[rank::ranks], labels[rank::ranks]
     images = images.contiguous(memory_format=torch.channels_last)
-    net, ranks = net_of(case.model, width).to(images.dtype), case.ranks
     with torch.no_grad():
         for name, parameter in net.named_parameters():
             parameter.copy_(like(parameter, weights[name, ""]))
@@ -272,7 +329,10 @@ def torch_rank(rank, case, given, _mesh):
         if step == 0:
             gradients = {name: parameter.grad.clone().contiguous().numpy() for name, parameter in net.named_parameters()}
             statistics = {name: value.clone().numpy() for name, value in net.named_buffers() if "running" in name}
-            first_loss = loss.item()
+            first_loss = loss.detach()
+            if ranks > 1:
+                torch.distributed.all_reduce(first_loss)
+            first_loss = first_loss.item() / ranks
     buckets = []
     if ranks > 1:
         text = wrapped._get_ddp_logging_data()["rebuilt_bucket_sizes"]
@@ -296,7 +356,7 @@ def main():
         labels = records[:, 0].long()
         images = (records[:, 1:].reshape(IMAGES, 3, 32, 32).float() / 255 - 0.5) / 0.5
         print("Largest difference from PyTorch in fp64, of us and of PyTorch in fp32, relative to the largest entry")
-        print("%-9s %5s %5s %4s  %-19s  %-19s  %-19s  %s" % (
+        print("%-15s %5s %5s %4s  %-19s  %-19s  %-19s  %s" % (
             "model", "ranks", "width", "seed", "loss: us, PyTorch", "gradients", "statistics", "buckets, bytes"))
 
         def compared(model, ranks, width, seed, judged):
@@ -304,10 +364,13 @@ def main():
             nonlocal port
             port += 1
             path, folder_of = os.path.join(folder, "job.toml"), os.path.join(folder, str(port))
+            synced = model.endswith(SYNCED)
             with open(path, "w", encoding="utf-8") as file:
-                file.write(JOB % {"ranks": ranks, "model": model, "width": width, "keys": KEYS.get(model[:3], ""), "images": data, "classes": CLASSES,
-                                  "batch": IMAGES, "mode": "ddp" if ranks > 1 else "none", "smoothing": SMOOTHING,
-                                  "saved": folder_of, "seed": seed})
+                file.write(JOB % {"ranks": ranks, "model": model.removesuffix(SYNCED), "width": width,
+                                  "keys": KEYS.get(model[:3], ""), "images": data, "classes": CLASSES,
+                                  "synced": "true" if synced else "false",
+                                  "batch": IMAGES // ranks if synced else IMAGES, "mode": "ddp" if ranks > 1 else "none",
+                                  "smoothing": SMOOTHING, "saved": folder_of, "seed": seed})
             loss = torch_peer.our_losses(arguments.tool, path)[0]
             ours = saved(folder_of)
             case, given = torch_peer.Case(model, ranks), (width, ours, images, labels)
@@ -333,7 +396,7 @@ def main():
                     break
             bad = not near or mine != buckets
             wrong += bad
-            print("%-9s %5d %5d %4d  %s  %s  %s" % (
+            print("%-15s %5d %5d %4d  %s  %s  %s" % (
                 model, ranks, width, seed, "  ".join("%9.1e %9.1e" % tuple(pair) for pair in differences) or "%-61s" % "-",
                 mine or "-", "DIFFERS" if bad else ""), flush=True)
             if mine != buckets:
