@@ -210,8 +210,6 @@ void OneDnn::multiply(const MatmulShape& shape, const Bf16* a, const Bf16* b, co
 
 namespace shardscope::trainer::kernels {
 
-struct OneDnn::Library {};
-
 const OneDnn& OneDnn::get() {
     static const OneDnn library;
     return library;

@@ -1,6 +1,6 @@
 // oneDNN's C interface, version 2, and what its calls share. The functions are looked up by name, so that the
 // program also starts on machines without the library. Internal to onednn.cpp and onednn_convolution.cpp;
-// empty if it was built without the library's header.
+// without the library's header there is nothing to call.
 #pragma once
 
 #ifdef SHARDSCOPE_ONEDNN
@@ -108,6 +108,14 @@ class Primitive {
 };
 
 }  // namespace onednn
+}  // namespace shardscope::trainer::kernels
+
+#else
+
+#include "trainer/kernels/onednn.h"
+
+namespace shardscope::trainer::kernels {
+struct OneDnn::Library {};
 }  // namespace shardscope::trainer::kernels
 
 #endif
