@@ -1,5 +1,5 @@
-// Attention's CUDA kernels compared with the CPU's: plain and fused, fp32 on ordinary arithmetic and Bf16 on
-// tensor cores, with head widths that fill their tiles and with others.
+// Attention's CUDA kernels compared with the CPU's: plain and fused, fp32 on ordinary arithmetic, Bf16 and
+// Fp16 on tensor cores, with head widths that fill their tiles and with others.
 #include "tests/trainer/cuda_testing.h"
 #include "trainer/cuda/attention.h"
 #include "trainer/kernels/attention.h"
@@ -84,8 +84,8 @@ Comparison fused_backward(const AttentionShape& s, const Operands<T>& in) {
     return comparison;
 }
 
-// In Bf16 the device rounds shares of probabilities and of their gradients once each before a matmul, in
-// addition to the rounding of the result.
+// In Bf16 and Fp16 the device rounds shares of probabilities and of their gradients once each before a
+// matmul, in addition to the rounding of the result.
 template <class T>
 inline constexpr double kDistance =
     std::is_same_v<T, float> ? 2 * testing::kTolerance<T> : 4 * testing::kTolerance<T>;
@@ -110,9 +110,7 @@ TYPED_TEST(CudaAttention, FusedBackward) {
         Comparison comparison = fused_backward(s, Operands<TypeParam>(s));
         comparison.run();
         comparison.template expect_near<TypeParam>(0, kDistance<TypeParam>);
-        // fp16 takes the plain form, whose delta is of the output before it is rounded.
-        const double rounding = std::is_same_v<TypeParam, Fp16> ? 0x1p-11 : 0;
-        comparison.template expect_near<float>(1, rounding + 2 * testing::kFloatTolerance);
+        comparison.template expect_near<float>(1, 2 * testing::kFloatTolerance);
     }
 }
 
@@ -173,27 +171,39 @@ TYPED_TEST(CudaAttention, PlainBackward) {
     }
 }
 
+using NarrowElements = ::testing::Types<Bf16, Fp16>;
+
 #ifdef SHARDSCOPE_PLAYED_CUDA
+template <class T>
+class FusedCopies : public TypedCudaTest<T> {};
+TYPED_TEST_SUITE(FusedCopies, NarrowElements, ElementNames);
+
 // This would detect a tile that is used before it was waited for, or overwritten while it is used.
-TEST_F(CudaTest, FusedAttentionDoesNotCareWhenCopiesToSharedMemoryArrive) {
+TYPED_TEST(FusedCopies, MayArriveInSharedMemoryAtAnyTime) {
+    using T = TypeParam;
     for (const AttentionShape& s : {AttentionShape{1, 200, 32, 1, 1}, AttentionShape{1, 150, 64, 2, 1},
                                     AttentionShape{1, 100, 256, 1, 1}}) {
         SCOPED_TRACE(text(s));
-        const Operands<Bf16> in(s);
-        const auto out = fused_forward(s, in.qkv).run().cuda<Bf16>(0);
-        const auto dqkv = fused_backward(s, in).run().cuda<Bf16>(0);
+        const Operands<T> in(s);
+        const auto out = fused_forward(s, in.qkv).run().template cuda<T>(0);
+        const auto dqkv = fused_backward(s, in).run().template cuda<T>(0);
         const played_cuda::LateCopies late;
-        EXPECT_EQ(fused_forward(s, in.qkv).run().cuda<Bf16>(0), out);
-        EXPECT_EQ(fused_backward(s, in).run().cuda<Bf16>(0), dqkv);
+        EXPECT_EQ(fused_forward(s, in.qkv).run().template cuda<T>(0), out);
+        EXPECT_EQ(fused_backward(s, in).run().template cuda<T>(0), dqkv);
     }
 }
 #else
+template <class T>
+class FusedAgain : public TypedCudaTest<T> {};
+TYPED_TEST_SUITE(FusedAgain, NarrowElements, ElementNames);
+
 // Simulated blocks run in one order, blocks of a device in any.
-TEST_F(CudaTest, FusedAttentionGivesTheSameBitsAgain) {
+TYPED_TEST(FusedAgain, GivesTheSameBits) {
+    using T = TypeParam;
     const AttentionShape s{4, 1024, 768, 12, 4};
-    const Operands<Bf16> in(s);
-    const auto dqkv = fused_backward(s, in).run().cuda<Bf16>(0);
-    for (int i = 0; i < 5; ++i) EXPECT_EQ(fused_backward(s, in).run().cuda<Bf16>(0), dqkv);
+    const Operands<T> in(s);
+    const auto dqkv = fused_backward(s, in).run().template cuda<T>(0);
+    for (int i = 0; i < 5; ++i) EXPECT_EQ(fused_backward(s, in).run().template cuda<T>(0), dqkv);
 }
 #endif
 

@@ -79,6 +79,52 @@ TEST_F(CudaLoss, CrossEntropyBackward) {
     }
 }
 
+// A share of the target for every class: the loss has the mean of the logits in it.
+TEST_F(CudaLoss, CrossEntropyWithLabelSmoothing) {
+    for (const Shape& shape : kShapes) {
+        for (const double smoothing : {0.1, 1.0}) {
+            SCOPED_TRACE(std::to_string(shape.rows) + " x " + std::to_string(shape.classes));
+            const std::size_t n = shape.rows * static_cast<std::size_t>(shape.classes);
+            const std::array<std::int64_t, 6> dims = {static_cast<std::int64_t>(shape.rows), shape.classes};
+            const testing::Tokens targets = tokens(shape.rows, shape.classes, "targets");
+            Comparison loss(plan::Kernel::cross_entropy_forward, plan::DType::fp32, dims, {smoothing});
+            loss.args(Vector{NAN}, unwritten<float>(n), normals(n, "logits"), targets).run();
+            loss.expect_near<double>(0, 1e-6);
+            loss.expect_near<float>(1);
+            Comparison slopes(plan::Kernel::cross_entropy_backward, plan::DType::fp32, dims, {smoothing});
+            slopes.args(unwritten<float>(n), normals(n, "p"), targets).run().expect_same<float>(0);
+        }
+    }
+}
+
+// The first of equal logits counts; a NaN is larger than nothing, and smaller than nothing if it is the
+// first.
+TEST_F(CudaLoss, TopOneIsTheCpus) {
+    for (const Shape& shape : kShapes) {
+        SCOPED_TRACE(std::to_string(shape.rows) + " x " + std::to_string(shape.classes));
+        const std::size_t n = shape.rows * static_cast<std::size_t>(shape.classes);
+        Floats logits = normals(n, "logits");
+        testing::Tokens targets;
+        for (std::size_t i = 0; i < shape.rows;
+             ++i) {  // the largest logit is twice in a row, and once the target's
+            float* row = logits.data() + i * static_cast<std::size_t>(shape.classes);
+            const int first = static_cast<int>(i * 7) % shape.classes;
+            row[first] = row[shape.classes - 1] = 9.0f;
+            targets.push_back(i % 3 == 0 ? shape.classes - 1 : first);
+        }
+        Comparison top(plan::Kernel::top_one, plan::DType::fp32,
+                       {static_cast<std::int64_t>(shape.rows), shape.classes});
+        top.args(Vector{NAN}, logits, targets).run().expect_same<double>(0);
+    }
+    for (const std::size_t at : {0, 2}) {
+        Floats logits = {1.0f, 5.0f, 2.0f, 3.0f};
+        logits[at] = NAN;
+        Comparison top(plan::Kernel::top_one, plan::DType::fp32, {1, 4});
+        top.args(Vector{NAN}, logits, testing::Tokens{at == 0 ? 0 : 1}).run().expect_same<double>(0);
+        EXPECT_EQ(top.cuda<double>(0)[0], 1.0);
+    }
+}
+
 // Rows without a target, like those of a text whose tokens are not masked.
 TEST_F(CudaLoss, CrossEntropyLeavesOutRowsWithoutATarget) {
     constexpr std::size_t kRows = 5;

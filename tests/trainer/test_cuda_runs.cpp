@@ -10,6 +10,8 @@
 
 #include "parity_grid.h"
 #include "played_job.h"
+#include "tests/traces/temporary_folder.h"
+#include "tests/trainer/image_data.h"
 #include "trainer/executor/rank_runner.h"
 
 namespace shardscope::trainer::cuda {
@@ -101,6 +103,37 @@ TEST(CudaRuns, AnExpertGroupGivesTheLossesAndTheMemoryOfTheCpu) {
     expect_near(cuda.losses, cpu.losses, 2e-5, "experts");
     ASSERT_EQ(cuda.peaks.size(), cpu.peaks.size());
     for (std::size_t r = 0; r < cpu.peaks.size(); ++r) EXPECT_EQ(cuda.peaks[r].bytes, cpu.peaks[r].bytes);
+}
+
+// A whole step and a validation of each network for images: all kernels that their Plans name.
+TEST(CudaRuns, NetworksForImagesGiveTheLossesAndTheMemoryOfTheCpu) {
+    const traces::TemporaryFolder folder;
+    const std::string train = folder / "data_batch_1.bin", test = folder / "test_batch.bin";
+    testing::write_cifar(train, 40, 1);
+    testing::write_cifar(test, 12, 2);
+    const std::string shapes[][2] = {
+        {"name = 'resnet18'\nwidth = 4", "mode = 'ddp'"},
+        {"name = 'resnet18'\nwidth = 3", "mode = 'fsdp'\nsync_batch_norm = true"},
+        {"name = 'resnet50'\nwidth = 4", "mode = 'ddp'\nsync_batch_norm = true"},
+        {"name = 'vgg11'\nwidth = 2", "mode = 'fsdp'"},
+        {"name = 'vit_b_16'\nlayers = 2\nheads = 2\nwidth = 16", "mode = 'ddp'"}};
+    for (const auto& [model, parallel] : shapes) {
+        const job::Job job = job::parse_job("[run]\nsteps = 2\nworkers = 2\nranks = 2\n[model]\n" + model +
+                                                "\n[data]\ntype = 'images'\nimage = 32\nclasses = 10\nbatch "
+                                                "= 3\npath = '" +
+                                                train + "'\nvalidation_path = '" + test +
+                                                "'\n[train]\nlabel_smoothing = 0.1\n[optimizer]\nlr = "
+                                                "0.01\n[parallel]\n" +
+                                                parallel + "\n",
+                                            "job.toml");
+        const executor::RunResult cpu = run(job), cuda = run_played(job);
+        expect_near(cuda.losses, cpu.losses, 2e-5, model);
+        ASSERT_EQ(cuda.validation.size(), 1U);
+        EXPECT_NEAR(cuda.validation[0].loss / cpu.validation[0].loss, 1, 2e-5) << model;
+        EXPECT_EQ(cuda.validation[0].accuracy, cpu.validation[0].accuracy) << model;
+        ASSERT_EQ(cuda.peaks.size(), cpu.peaks.size());
+        for (std::size_t r = 0; r < cpu.peaks.size(); ++r) EXPECT_EQ(cuda.peaks[r].bytes, cpu.peaks[r].bytes);
+    }
 }
 
 TEST(CudaRuns, StrategiesGiveTheSameBits) {

@@ -32,9 +32,9 @@ constexpr double kMicroPerSecond = 1e6;
 
 std::string comment_of(const Row& row, const std::string& plan_of) {
     std::string comment = fmt::format(
-        "Row {} of: shardscope-train plan {}\nSimulated on the cluster {}. On devices of your own: {}.",
-        row.number, plan_of, row.job.sim.cluster,
-        row.job.reads_images() ? "--run.device=cpu" : "--run.device=cuda, or cpu");
+        "Row {} of: shardscope-train plan {}\nSimulated on the cluster {}. On devices of your own: "
+        "--run.device=cuda, or cpu.",
+        row.number, plan_of, row.job.sim.cluster);
     if (has_tokens(row.job.model.type) && row.job.data.path.empty())
         comment += "\nA real run reads text: --data.path=FILE or a folder.";
     return comment;

@@ -16,17 +16,18 @@ constexpr int kLanes = 8;  // threads per row
 
 // delta = sum over a head's features of dout * out, [B,H,T]: reads both tensors once, so it is bound by
 // memory.
+template <class T>
 __global__ void __launch_bounds__(kThreads)
-    attention_delta(const Bf16* dout, const Bf16* out, float* delta, AttentionSizes s) {
+    attention_delta(const T* dout, const T* out, float* delta, AttentionSizes s) {
     const std::int64_t rows = static_cast<std::int64_t>(s.batch) * s.context * s.heads;
     const std::int64_t row =
         static_cast<std::int64_t>(blockIdx.x) * (kThreads / kLanes) + threadIdx.x / kLanes;
     const int lane = static_cast<int>(threadIdx.x % kLanes);
     float sum = 0.0f;
     if (row < rows) {  // rows of [B,T,H], in memory order
-        const Bf16 *a = dout + row * s.d, *b = out + row * s.d;
+        const T *a = dout + row * s.d, *b = out + row * s.d;
         if (s.packed) {
-            constexpr int kPack = kPackOf<Bf16>;
+            constexpr int kPack = kPackOf<T>;
             for (int e = lane * kPack; e < s.d; e += kLanes * kPack) {
                 float x[kPack], y[kPack];
                 load_floats(a + e, x);
@@ -45,32 +46,35 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 // Whether rows of heads in these tensors can be read in packs of 16 bytes.
-bool packed(std::initializer_list<const Bf16*> tensors, const AttentionSizes& s) {
-    return s.d % kPackOf<Bf16> == 0 && std::all_of(tensors.begin(), tensors.end(), is_aligned);
+template <class T>
+bool packed(std::initializer_list<const T*> tensors, const AttentionSizes& s) {
+    return s.d % kPackOf<T> == 0 && std::all_of(tensors.begin(), tensors.end(), is_aligned);
 }
 
-template <class T>
-void launch_fused_forward(const T* qkv, T* out, float* lse, const AttentionSizes& s, cudaStream_t stream) {
+// On tensor cores; in fp32, which they do not have, the plain form that makes the probabilities again.
+void launch_fused_forward(const float* qkv, float* out, float* lse, const AttentionSizes& s,
+                          cudaStream_t stream) {
     launch_recomputed_forward(qkv, out, lse, s, stream);
 }
-void launch_fused_forward(const Bf16* qkv, Bf16* out, float* lse, AttentionSizes s, cudaStream_t stream) {
-    s.packed = packed({qkv, out}, s);
-    launch_flash(FlashForward{qkv, out, lse}, s, stream);
+template <class T>
+void launch_fused_forward(const T* qkv, T* out, float* lse, AttentionSizes s, cudaStream_t stream) {
+    s.packed = packed<T>({qkv, out}, s);
+    launch_flash(FlashForward<T>{qkv, out, lse}, s, stream);
 }
 
-template <class T>
-void launch_fused_backward(const T* dout, const T* qkv, const T* /*out*/, const float* lse, T* dqkv,
-                           float* delta, const AttentionSizes& s, cudaStream_t stream) {
+void launch_fused_backward(const float* dout, const float* qkv, const float* /*out*/, const float* lse,
+                           float* dqkv, float* delta, const AttentionSizes& s, cudaStream_t stream) {
     launch_recomputed_backward(dout, qkv, lse, dqkv, delta, s, stream);
 }
-void launch_fused_backward(const Bf16* dout, const Bf16* qkv, const Bf16* out, const float* lse, Bf16* dqkv,
-                           float* delta, AttentionSizes s, cudaStream_t stream) {
-    s.packed = packed({dqkv, dout, qkv, out}, s);
+template <class T>
+void launch_fused_backward(const T* dout, const T* qkv, const T* out, const float* lse, T* dqkv, float* delta,
+                           AttentionSizes s, cudaStream_t stream) {
+    s.packed = packed<T>({dqkv, dout, qkv, out}, s);
     const std::int64_t rows = std::int64_t{s.batch} * s.context * s.heads;
     constexpr std::int64_t kRows = kThreads / kLanes;
-    launch(attention_delta, dim3(static_cast<unsigned>((rows + kRows - 1) / kRows)), dim3(kThreads), 0,
+    launch(attention_delta<T>, dim3(static_cast<unsigned>((rows + kRows - 1) / kRows)), dim3(kThreads), 0,
            stream, dout, out, delta, s);
-    launch_flash(FlashBackward{qkv, dout, lse, delta, dqkv}, s, stream);
+    launch_flash(FlashBackward<T>{qkv, dout, lse, delta, dqkv}, s, stream);
 }
 
 template <class T>

@@ -14,7 +14,7 @@ namespace shardscope::trainer::cuda {
 
 // Carries out attention_forward, attention_backward, fused_attention_forward or fused_attention_backward of
 // op.dtype: like run_kernel of trainer/executor/cpu_kernels.h, except for the order of sums (and, fused in
-// bf16, that probabilities are rounded to bf16 before they enter a matmul). The caller handles
+// bf16 or fp16, that probabilities are rounded to it before they enter a matmul). The caller handles
 // op.checks_output. Throws std::logic_error for any other kernel, CudaError if the launch fails.
 void launch_attention(const plan::Op& op, const std::vector<std::byte*>& data, cudaStream_t stream);
 

@@ -67,14 +67,14 @@ struct Stored {
 };
 
 // The probabilities, computed again from lse [B,H,T], the logarithm of a row's sum of e^score.
-template <class T>
 struct Recomputed {
     float* lse;
 
-    __device__ void keep(const Query<T>& query, float largest, float sum, const AttentionSizes& /*s*/) const {
+    __device__ void keep(const Query<float>& query, float largest, float sum,
+                         const AttentionSizes& /*s*/) const {
         if (threadIdx.x % 32 == 0) lse[query.row] = largest + logf(sum);
     }
-    __device__ float operator()(std::int64_t row, int /*key*/, const T* q, const T* k,
+    __device__ float operator()(std::int64_t row, int /*key*/, const float* q, const float* k,
                                 const AttentionSizes& s) const {
         return expf(product(q, k, s.d) * s.scale - lse[row]);
     }
@@ -231,25 +231,17 @@ void launch_plain_backward(const T* dout, const T* qkv, const T* probabilities, 
                     std::max(s.context, s.group) / s.group, s, stream);
 }
 
-template <class T>
-void launch_recomputed_forward(const T* qkv, T* out, float* lse, const AttentionSizes& s,
+void launch_recomputed_forward(const float* qkv, float* out, float* lse, const AttentionSizes& s,
                                cudaStream_t stream) {
-    launch_forward(qkv, out, Recomputed<T>{lse}, s, stream);
+    launch_forward(qkv, out, Recomputed{lse}, s, stream);
 }
 
-template <class T>
-void launch_recomputed_backward(const T* dout, const T* qkv, const float* lse, T* dqkv, float* delta,
-                                const AttentionSizes& s, cudaStream_t stream) {
-    launch_backward(dout, qkv, Recomputed<T>{const_cast<float*>(lse)}, dqkv, delta, s.batch * s.kv_heads, s,
+void launch_recomputed_backward(const float* dout, const float* qkv, const float* lse, float* dqkv,
+                                float* delta, const AttentionSizes& s, cudaStream_t stream) {
+    launch_backward(dout, qkv, Recomputed{const_cast<float*>(lse)}, dqkv, delta, s.batch * s.kv_heads, s,
                     stream);
 }
 
-template void launch_recomputed_forward(const float*, float*, float*, const AttentionSizes&, cudaStream_t);
-template void launch_recomputed_forward(const Fp16*, Fp16*, float*, const AttentionSizes&, cudaStream_t);
-template void launch_recomputed_backward(const float*, const float*, const float*, float*, float*,
-                                         const AttentionSizes&, cudaStream_t);
-template void launch_recomputed_backward(const Fp16*, const Fp16*, const float*, Fp16*, float*,
-                                         const AttentionSizes&, cudaStream_t);
 template void launch_plain_forward(const float*, float*, float*, const AttentionSizes&, cudaStream_t);
 template void launch_plain_forward(const Bf16*, Bf16*, Bf16*, const AttentionSizes&, cudaStream_t);
 template void launch_plain_forward(const Fp16*, Fp16*, Fp16*, const AttentionSizes&, cudaStream_t);

@@ -17,13 +17,11 @@ template <class T>
 void launch_plain_backward(const T* dout, const T* qkv, const T* probabilities, T* dqkv, float* scratch,
                            const AttentionSizes& sizes, cudaStream_t stream);
 
-// The fused form, T in fp32 or fp16, which keeps lse [B,H,T] and computes the probabilities again; see
+// The fused form in fp32, which keeps lse [B,H,T] and computes the probabilities again; see
 // trainer/kernels/attention_fused.h. `delta` [B,H,T] is scratch.
-template <class T>
-void launch_recomputed_forward(const T* qkv, T* out, float* lse, const AttentionSizes& sizes,
+void launch_recomputed_forward(const float* qkv, float* out, float* lse, const AttentionSizes& sizes,
                                cudaStream_t stream);
-template <class T>
-void launch_recomputed_backward(const T* dout, const T* qkv, const float* lse, T* dqkv, float* delta,
-                                const AttentionSizes& sizes, cudaStream_t stream);
+void launch_recomputed_backward(const float* dout, const float* qkv, const float* lse, float* dqkv,
+                                float* delta, const AttentionSizes& sizes, cudaStream_t stream);
 
 }  // namespace shardscope::trainer::cuda

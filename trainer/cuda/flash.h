@@ -1,8 +1,8 @@
-// Fused causal attention in Bf16 on a CUDA device, tile by tile: the launches. FlashAttention-2 (Dao, 2023,
-// arXiv:2307.08691) with the backward cut in two so that every gradient has one owner: a kernel over blocks
-// of queries computes dq, one over blocks of keys computes dk and dv, and both recompute the scores (7
-// matmuls of tiles; a backward that adds up dq by atomics needs 5). Matmuls are on tensor cores, with
-// fp32 sums. Heads of up to 256 features. Internal to trainer/cuda.
+// Fused causal attention in Bf16 or Fp16 (T) on a CUDA device, tile by tile: the launches. FlashAttention-2
+// (Dao, 2023, arXiv:2307.08691) with the backward cut in two so that every gradient has one owner: a kernel
+// over blocks of queries computes dq, one over blocks of keys computes dk and dv, and both recompute the
+// scores (7 matmuls of tiles; a backward that adds up dq by atomics needs 5). Matmuls are on tensor cores,
+// with fp32 sums. Heads of up to 256 features. Internal to trainer/cuda.
 #pragma once
 
 #include "trainer/cuda/attention_shape.h"
@@ -10,19 +10,23 @@
 
 namespace shardscope::trainer::cuda {
 
+template <class T>
 struct FlashForward {
-    const Bf16* qkv;  // [B,T,C+2Gd]
-    Bf16* out;        // [B,T,C]
-    float* lse;       // [B,H,T]
+    const T* qkv;  // [B,T,C+2Gd]
+    T* out;        // [B,T,C]
+    float* lse;    // [B,H,T]
 };
 
+template <class T>
 struct FlashBackward {
-    const Bf16 *qkv, *dout;
+    const T *qkv, *dout;
     const float *lse, *delta;  // [B,H,T]
-    Bf16* dqkv;
+    T* dqkv;
 };
 
-void launch_flash(const FlashForward& tensors, const AttentionSizes& sizes, cudaStream_t stream);
-void launch_flash(const FlashBackward& tensors, const AttentionSizes& sizes, cudaStream_t stream);
+template <class T>
+void launch_flash(const FlashForward<T>& tensors, const AttentionSizes& sizes, cudaStream_t stream);
+template <class T>
+void launch_flash(const FlashBackward<T>& tensors, const AttentionSizes& sizes, cudaStream_t stream);
 
 }  // namespace shardscope::trainer::cuda

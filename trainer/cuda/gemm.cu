@@ -9,11 +9,27 @@ namespace shardscope::trainer::cuda {
 
 namespace {
 
+struct Sizes {
+    std::int64_t rows = 0, in = 0, out = 0;
+};
+
+// A Linear's dims begin with these, a convolution's with batch, height, width, in, out.
+Sizes sizes_of(const plan::KernelOp& own) {
+    const auto& dims = own.dims;
+    switch (own.kernel) {
+        case plan::Kernel::convolution_forward:
+        case plan::Kernel::convolution_backward_input:
+        case plan::Kernel::convolution_backward_weight:
+            return {dims[0] * dims[1] * dims[2], dims[3], dims[4]};
+        default:
+            return {dims[0], dims[1], dims[2]};
+    }
+}
+
 // y = x wᵀ + b:  y [out,rows] = (w [in,out])ᵀ x [in,rows]. The input is the arg number `x`; the weight
 // follows it, then the bias if there is one.
 Matmul forward(const plan::Op& op, std::size_t x) {
-    const auto& dims = op.kernel().dims;
-    const std::int64_t rows = dims[0], in = dims[1], out = dims[2];
+    const auto [rows, in, out] = sizes_of(op.kernel());
     Matmul p;
     p.m = out, p.n = rows, p.k = in;
     p.a = x + 1, p.transpose_a = true, p.lda = in;
@@ -27,11 +43,11 @@ Matmul forward(const plan::Op& op, std::size_t x) {
 }  // namespace
 
 Matmul describe(const plan::Op& op) {
-    const auto& dims = op.kernel().dims;
-    const std::int64_t rows = dims[0], in = dims[1], out = dims[2];
+    const auto [rows, in, out] = sizes_of(op.kernel());
     Matmul p;
     switch (op.kernel().kernel) {
         case plan::Kernel::linear_forward:
+        case plan::Kernel::convolution_forward:
             return forward(op, 1);
         case plan::Kernel::linear_relu_forward:
             p = forward(op, 1);
@@ -42,12 +58,14 @@ Matmul describe(const plan::Op& op) {
             p.activation = kernels::ActivationKind::gelu;
             p.sum = op.args[1].buffer >= 0 ? 1 : 0;
             return p;
+        case plan::Kernel::convolution_backward_input:
         case plan::Kernel::linear_backward_input:  // dx = dy w:  dx [in,rows] = w [in,out] dy [out,rows]
             p.m = in, p.n = rows, p.k = out;
             p.a = 2, p.lda = in;
             p.b = 1, p.ldb = out;
             p.ldc = in;
             return p;
+        case plan::Kernel::convolution_backward_weight:
         case plan::Kernel::linear_backward_weight:  // dw = dyᵀ x:  dw [in,out] = x [in,rows] (dy [out,rows])ᵀ
             p.m = in, p.n = out, p.k = rows;
             p.a = 2, p.lda = in;

@@ -30,7 +30,8 @@ struct Matmul {
 };
 
 // The matmul of linear_forward, linear_relu_forward, linear_gelu_forward, linear_backward_input or
-// linear_backward_weight. Throws std::logic_error for any other kernel.
+// linear_backward_weight, or of a convolution whose window is one pixel: a Linear of the channels of each
+// pixel. Throws std::logic_error for any other kernel.
 Matmul describe(const plan::Op& op);
 
 class MatmulLibrary;
@@ -49,8 +50,8 @@ class Gemm {
     // run. Without this call, or with 0 bytes, only algorithms that need no workspace are used.
     void use_workspaces(std::byte* both, std::int64_t bytes);
 
-    // Carries out linear_forward (with its bias, and its activation), linear_backward_input,
-    // linear_backward_weight or linear_backward_bias of op.dtype: the same as run_kernel of
+    // Carries out the matmul of describe(op), a forward with its bias and its activation, or
+    // linear_backward_bias, of op.dtype: the same as run_kernel of
     // trainer/executor/cpu_kernels.h, except for the order of sums and that an activation may be computed
     // from the sum before it is rounded. The caller handles op.checks_output. Sums are fp32. Throws
     // CudaError.

@@ -12,6 +12,7 @@
 #include "trainer/cuda/embedding.h"
 #include "trainer/cuda/experts.h"
 #include "trainer/cuda/gemm.h"
+#include "trainer/cuda/image_kernels.h"
 #include "trainer/cuda/initialize.h"
 #include "trainer/cuda/kernels.h"
 #include "trainer/cuda/kv_head.h"
@@ -376,12 +377,14 @@ bool launch_untyped(const Operands& o) {
             return mse_backward(device, o.f(1), o.f(2), o.f(0), n, loss_scale), true;
         case plan::Kernel::cross_entropy_forward:
             return cross_entropy_forward(device, o.f(2), o.tokens(3), o.f(1), o.f64(0), o.d(0), o.d(1),
-                                         o.d(2)),
+                                         o.d(2), o.scalar(0)),
                    true;
         case plan::Kernel::cross_entropy_backward:
             return cross_entropy_backward(device, o.f(1), o.tokens(2), o.f(0), o.d(0), o.d(1), o.d(2),
-                                          loss_scale),
+                                          o.scalar(0), loss_scale),
                    true;
+        case plan::Kernel::top_one:
+            return top_one(device, o.f(1), o.tokens(2), o.f64(0), o.d(0), o.d(1)), true;
         case plan::Kernel::local_tokens:
             return local_tokens(device, o.tokens(2), o.as<std::int32_t>(0), o.as<std::int32_t>(1), n,
                                 o.context.tensor * o.own.dims[1], o.d(1)),
@@ -463,7 +466,7 @@ void launch_kernel(const plan::Op& op, const std::vector<std::byte*>& data,
                    const device::KernelContext& context, const DeviceContext& device) {
     const plan::KernelOp& own = op.kernel();
     const Operands operands{{op, own, data, data.size() - (own.checks_output ? 1 : 0)}, context, device};
-    if (!launch_untyped(operands)) {
+    if (!launch_untyped(operands) && !launch_image_kernel(operands, device)) {
         with_type(own.dtype, [&]<class T>(T) { launch_typed<T>(operands); });
     }
     if (own.checks_output) check_output(operands);

@@ -19,11 +19,21 @@ unsigned threads_of_row(int classes) {
 
 __global__ void __launch_bounds__(kThreads)
     cross_entropy_kernel(const float* logits, const std::int32_t* targets, float* probabilities,
-                         double* losses, int classes, bool packed) {
+                         double* losses, int classes, double smoothing, bool packed) {
     const std::size_t begin = std::size_t{blockIdx.x} * static_cast<std::size_t>(classes);
     const float* row = logits + begin;
-    const int target = targets[blockIdx.x];                // negative: the row adds nothing
-    const float logit = target >= 0 ? row[target] : 0.0f;  // before probabilities may overwrite it
+    const int target = targets[blockIdx.x];           // negative: the row adds nothing
+    double logit = target >= 0 ? row[target] : 0.0f;  // before probabilities may overwrite it
+    if (smoothing > 0) {
+        double all = 0.0;
+        each_pack<0, kCount>(classes, [&](int, int first) {
+            float in[kCount];
+            load_part(row, first, classes, packed, in);
+#pragma unroll
+            for (int i = 0; i < kCount; ++i) all += static_cast<double>(in[i]);
+        });
+        logit = (1.0 - smoothing) * logit + smoothing * block_sum(all) / classes;
+    }
     float largest = kLowest, sum = 0.0f;
     each_pack<0, kCount>(classes, [&](int, int first) {
         float in[kCount];
@@ -48,15 +58,14 @@ __global__ void __launch_bounds__(kThreads)
         store_part(probabilities + begin, first, classes, packed, in);
     });
     if (threadIdx.x == 0) {
-        const double loss =
-            log(static_cast<double>(sum)) + static_cast<double>(of_row) - static_cast<double>(logit);
+        const double loss = log(static_cast<double>(sum)) + static_cast<double>(of_row) - logit;
         losses[blockIdx.x] = target >= 0 ? loss : 0.0;
     }
 }
 
 __global__ void __launch_bounds__(kThreads)
     cross_entropy_backward_kernel(const float* probabilities, const std::int32_t* targets, float* dlogits,
-                                  int classes, float share, bool packed) {
+                                  int classes, float share, float of_each, float of_target, bool packed) {
     const std::size_t begin = std::size_t{blockIdx.x} * static_cast<std::size_t>(classes);
     const int target = targets[blockIdx.x];
     each_pack<0, kCount>(classes, [&](int, int first) {
@@ -64,11 +73,52 @@ __global__ void __launch_bounds__(kThreads)
         load_part(probabilities + begin, first, classes, packed, p);
 #pragma unroll
         for (int i = 0; i < kCount; ++i) {
-            const float slope = (first + i == target ? p[i] - 1.0f : p[i]) * share;
+            const float slope = (p[i] - (first + i == target ? of_target : of_each)) * share;
             p[i] = target >= 0 ? slope : 0.0f;
         }
         store_part(dlogits + begin, first, classes, packed, p);
     });
+}
+
+// The larger of two logits, of equal ones the first. A NaN is larger than nothing.
+struct Choice {
+    float logit;
+    int place;
+
+    __device__ void meet(float other, int at) {
+        if (!(other > logit || (other == logit && at < place))) return;
+        logit = other;
+        place = at;
+    }
+    __device__ void meet_lanes() {
+#pragma unroll
+        for (int lanes = kWarpLanes / 2; lanes > 0; lanes /= 2) {
+            const float other = __shfl_xor_sync(kAllLanes, logit, lanes);
+            meet(other, __shfl_xor_sync(kAllLanes, place, lanes));
+        }
+    }
+};
+
+// right[row] = 1 if the largest logit is the target's, else 0.
+__global__ void __launch_bounds__(kThreads)
+    top_one_kernel(const float* logits, const std::int32_t* targets, double* right, int classes) {
+    __shared__ float largest[kWarpLanes];
+    __shared__ int places[kWarpLanes];
+    const float* row = logits + std::size_t{blockIdx.x} * static_cast<std::size_t>(classes);
+    const int thread = static_cast<int>(threadIdx.x), lane = thread % kWarpLanes, warp = thread / kWarpLanes;
+    Choice choice{row[0], 0};
+    for (int i = thread; i < classes; i += static_cast<int>(blockDim.x)) choice.meet(row[i], i);
+    choice.meet_lanes();
+    if (lane == 0) {
+        largest[warp] = choice.logit;
+        places[warp] = choice.place;
+    }
+    __syncthreads();
+    if (warp != 0) return;
+    const int from = lane < static_cast<int>(blockDim.x) / kWarpLanes ? lane : 0;
+    choice = {largest[from], places[from]};
+    choice.meet_lanes();
+    if (thread == 0) right[blockIdx.x] = choice.place == targets[blockIdx.x] ? 1.0 : 0.0;
 }
 
 struct SquaredDistance {
@@ -85,21 +135,32 @@ struct Distance {
 }  // namespace
 
 void cross_entropy_forward(const DeviceContext& device, const float* logits, const std::int32_t* targets,
-                           float* probabilities, double* mean, int rows, int classes, int counted) {
+                           float* probabilities, double* mean, int rows, int classes, int counted,
+                           double smoothing) {
     auto* losses = device.workspace.take_of<double>(static_cast<std::size_t>(rows));
     const bool packed = classes % kCount == 0 && is_aligned(logits) && is_aligned(probabilities);
     launch(&cross_entropy_kernel, static_cast<unsigned>(rows), threads_of_row(classes), 0, device.stream,
-           logits, targets, probabilities, losses, classes, packed);
+           logits, targets, probabilities, losses, classes, smoothing, packed);
     sum_parts(device, losses, static_cast<std::size_t>(rows), counted > 0 ? counted : rows, mean);
 }
 
 void cross_entropy_backward(const DeviceContext& device, const float* probabilities,
                             const std::int32_t* targets, float* dlogits, int rows, int classes, int counted,
-                            float loss_scale) {
+                            double smoothing, float loss_scale) {
+    const auto of_each = static_cast<float>(smoothing / static_cast<double>(classes));
     const bool packed = classes % kCount == 0 && is_aligned(probabilities) && is_aligned(dlogits);
     launch(&cross_entropy_backward_kernel, static_cast<unsigned>(rows), threads_of_row(classes), 0,
            device.stream, probabilities, targets, dlogits, classes,
-           loss_scale / static_cast<float>(counted > 0 ? counted : rows), packed);
+           loss_scale / static_cast<float>(counted > 0 ? counted : rows), of_each,
+           static_cast<float>(1 - smoothing) + of_each, packed);
+}
+
+void top_one(const DeviceContext& device, const float* logits, const std::int32_t* targets, double* share,
+             int rows, int classes) {
+    auto* right = device.workspace.take_of<double>(static_cast<std::size_t>(rows));
+    launch(&top_one_kernel, static_cast<unsigned>(rows), threads_of_row(classes), 0, device.stream, logits,
+           targets, right, classes);
+    sum_parts(device, right, static_cast<std::size_t>(rows), rows, share);
 }
 
 void mse_forward(const DeviceContext& device, const float* y, const float* target, double* mean,

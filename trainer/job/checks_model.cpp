@@ -94,10 +94,6 @@ void Checks::images() const {
          {"model.attention", !vit && model.attention != defaults.attention}}};
     for (const auto& [key, wanted] : set)
         if (wanted) refuse(key, key, word + " has none to choose; omit the key");
-    if (job_.run.device == DeviceKind::cuda) {
-        refuse("run.device", "model.name",
-               "convolutions have no kernels for a GPU; set run.device to \"cpu\" or \"sim\"");
-    }
     for (const auto& [key, ranks] : {std::pair{"parallel.tensor", job_.parallel.tensor},
                                      std::pair{"parallel.context", job_.parallel.context},
                                      std::pair{"parallel.pipeline", job_.parallel.pipeline}}) {
@@ -327,10 +323,11 @@ void Checks::attention() {
     }
     if (model.attention == AttentionKind::automatic && job_.run.device != DeviceKind::sim)
         model.attention = automatic_attention(model, job_.run.device == DeviceKind::cuda);
-    if (model.attention == AttentionKind::fused && model.type == ModelType::bert &&
-        job_.run.device == DeviceKind::cuda) {
+    const bool bidirectional = model.type == ModelType::bert || model.type == ModelType::vit;
+    if (model.attention == AttentionKind::fused && bidirectional && job_.run.device == DeviceKind::cuda) {
         refuse("model.attention", "model.type",
-               "on a GPU \"fused\" is causal, and a bert is bidirectional; set it to \"plain\"");
+               fmt::format("on a GPU \"fused\" is causal, and a {} is bidirectional; set it to \"plain\"",
+                           word_of(model.type)));
     }
     if (model.attention == AttentionKind::fused && head_width > kMostFusedHeadWidth) {
         refuse(

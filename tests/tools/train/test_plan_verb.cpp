@@ -111,6 +111,7 @@ TEST_F(PlanVerb, ARowIsWrittenAsAJobAndAsItsTrace) {
     for (const std::string& key : of_the_others) own.erase(key);
     EXPECT_EQ(own, expected);
 
+    EXPECT_THAT(read_file(job), HasSubstr("On devices of your own: --run.device=cuda, or cpu.\n"));
     const std::string by_hand = folder_ / "by_hand.sqlite";
     expect_same(row(all, 3), train_json({job, "--trace", by_hand}));
     EXPECT_EQ(trace_tool({"check", trace}).status, 0);
@@ -119,15 +120,6 @@ TEST_F(PlanVerb, ARowIsWrittenAsAJobAndAsItsTrace) {
 
     EXPECT_THAT(plan({"--write", "3", "--as", job}).err, HasSubstr(job)) << "it is there";
     EXPECT_EQ(plan({"--write", "3", "--as", job, "--overwrite"}).status, 0);
-}
-
-TEST_F(PlanVerb, AJobOfImagesNamesTheProcessorOnly) {
-    const std::string job = folder_ / "images.toml", best = folder_ / "best.toml";
-    write_file(job, "[model]\nname = 'resnet18'\nwidth = 8\n[data]\ntype = 'images'\nimage = 32\n");
-    Words plan = {"plan", job, "--parallel.mode=ddp", "--write", "best", "--as", best};
-    plan.insert(plan.end(), kSmall.begin(), kSmall.end());
-    ASSERT_EQ(train(plan).status, 0);
-    EXPECT_THAT(read_file(best), HasSubstr("On devices of your own: --run.device=cpu.\n"));
 }
 
 TEST_F(PlanVerb, TheDatabaseContainsEveryRow) {

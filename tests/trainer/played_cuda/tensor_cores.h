@@ -32,14 +32,15 @@ namespace shardscope::trainer::cuda {
 
 namespace played {
 
-inline float half_of(std::uint32_t pair, int which) {
-    return to_float(Bf16{static_cast<std::uint16_t>(pair >> (16 * which))});
+template <class T>
+float half_of(std::uint32_t pair, int which) {
+    return to_float(T{static_cast<std::uint16_t>(pair >> (16 * which))});
 }
 
 // Lane l's 16 bytes become row l % 8 of tile l / 8.
 struct Tiles {
     std::uint16_t at[4][8][8];
-    explicit Tiles(const Bf16* row) {
+    explicit Tiles(const void* row) {
         static_assert(sizeof at == 32 * 16);
         played_cuda::exchange(0xffffffffu, row, 16, at, "ldmatrix");
     }
@@ -47,7 +48,8 @@ struct Tiles {
 
 }  // namespace played
 
-inline void multiply_add(float (&c)[4], const std::uint32_t (&a)[4], std::uint32_t b0, std::uint32_t b1) {
+template <class T>
+void multiply_add(float (&c)[4], const std::uint32_t (&a)[4], std::uint32_t b0, std::uint32_t b1) {
     std::uint32_t all_a[32][4], all_b[32][2];
     const std::uint32_t b[2] = {b0, b1};
     played_cuda::exchange(0xffffffffu, a, sizeof a, all_a, "mma");
@@ -57,21 +59,23 @@ inline void multiply_add(float (&c)[4], const std::uint32_t (&a)[4], std::uint32
         const unsigned row = lane / 4 + piece / 2 * 8, column = lane % 4 * 2 + piece % 2;
         for (unsigned k = 0; k < 16; ++k) {
             // Element (row, k) of A: lane row % 8 * 4 + k % 8 / 2, register row / 8 + k / 8 * 2.
-            const float x = played::half_of(all_a[row % 8 * 4 + k % 8 / 2][row / 8 + k / 8 * 2], k % 2);
-            const float y = played::half_of(all_b[column * 4 + k % 8 / 2][k / 8], k % 2);
+            const float x = played::half_of<T>(all_a[row % 8 * 4 + k % 8 / 2][row / 8 + k / 8 * 2], k % 2);
+            const float y = played::half_of<T>(all_b[column * 4 + k % 8 / 2][k / 8], k % 2);
             c[piece] += x * y;
         }
     }
 }
 
-inline void load_tiles(std::uint32_t (&tiles)[4], const Bf16* row) {
+template <class T>
+void load_tiles(std::uint32_t (&tiles)[4], const T* row) {
     const played::Tiles whole(row);
     const unsigned lane = played_cuda::place.lane, g = lane / 4, i = lane % 4 * 2;
     for (unsigned tile = 0; tile < 4; ++tile) {
         tiles[tile] = whole.at[tile][g][i] | static_cast<std::uint32_t>(whole.at[tile][g][i + 1]) << 16;
     }
 }
-inline void load_tiles_transposed(std::uint32_t (&tiles)[4], const Bf16* row) {
+template <class T>
+void load_tiles_transposed(std::uint32_t (&tiles)[4], const T* row) {
     const played::Tiles whole(row);
     const unsigned lane = played_cuda::place.lane, g = lane / 4, i = lane % 4 * 2;
     for (unsigned tile = 0; tile < 4; ++tile) {
@@ -79,7 +83,8 @@ inline void load_tiles_transposed(std::uint32_t (&tiles)[4], const Bf16* row) {
     }
 }
 
-inline void copy_later(Bf16* to, const Bf16* from, bool wanted) {
+template <class T>
+void copy_later(T* to, const T* from, bool wanted) {
     played_cuda::copy_16_bytes(to, wanted ? from : nullptr);
 }
 inline void end_copies() {
@@ -90,8 +95,9 @@ inline void wait_for_copies() {
     played_cuda::wait_for_groups(kBehind);
 }
 
-inline std::uint32_t pack(float low, float high) {
-    return to_bf16(low).bits | static_cast<std::uint32_t>(to_bf16(high).bits) << 16;
+template <class T>
+std::uint32_t pack(float low, float high) {
+    return rounded<T>(low).bits | static_cast<std::uint32_t>(rounded<T>(high).bits) << 16;
 }
 
 inline float power_of_two(float x) {

@@ -78,14 +78,14 @@ __device__ __forceinline__ void take_scores(float (&scores)[kTiles][kKeys / 8][4
     }
 }
 
-template <int D, int kTiles, int kKeys>
-__global__ void __launch_bounds__(kThreads) flash_forward_bf16(FlashForward tensors, AttentionSizes s) {
+template <class T, int D, int kTiles, int kKeys>
+__global__ void __launch_bounds__(kThreads) flash_forward(FlashForward<T> tensors, AttentionSizes s) {
     constexpr int kRows = 16 * kTiles * kWarps;
     constexpr bool kHoldQueries = kTiles * D <= 128;  // in registers: D / 4 * kTiles of them
     constexpr int kHeld = kHoldQueries ? D / 16 : 1;
-    Bf16* const queries = dynamic_shared<Bf16>();
-    Bf16* const keys = queries + kRows * kPitch<D>;     // two tiles
-    Bf16* const values = keys + 2 * kKeys * kPitch<D>;  // two tiles
+    T* const queries = dynamic_shared<T>();
+    T* const keys = queries + kRows * kPitch<D>;     // two tiles
+    T* const values = keys + 2 * kKeys * kPitch<D>;  // two tiles
 
     // The longest loops come first.
     const int sequences = s.batch * s.heads;
@@ -97,7 +97,7 @@ __global__ void __launch_bounds__(kThreads) flash_forward_bf16(FlashForward tens
     const int row = first + warp_row;  // the warp's first
     const int tiles = (min(s.context, first + kRows) + kKeys - 1) / kKeys;
     const Lane lane = Lane::of<D>();
-    Bf16* const own = queries + warp_row * kPitch<D>;
+    T* const own = queries + warp_row * kPitch<D>;
 
     const auto fetch = [&](int tile) {
         const int stage = tile % 2 * kKeys * kPitch<D>;
@@ -120,8 +120,8 @@ __global__ void __launch_bounds__(kThreads) flash_forward_bf16(FlashForward tens
     for (int tile = 0; tile < tiles; ++tile) {
         await_tile(tile, tiles, fetch);
         const int column = tile * kKeys;
-        const Bf16* const tile_keys = keys + tile % 2 * kKeys * kPitch<D>;
-        const Bf16* const tile_values = values + tile % 2 * kKeys * kPitch<D>;
+        const T* const tile_keys = keys + tile % 2 * kKeys * kPitch<D>;
+        const T* const tile_values = values + tile % 2 * kKeys * kPitch<D>;
         if constexpr (kHoldQueries) {
             if (tile == 0) hold<D, kTiles>(held, own, lane);
         }
@@ -141,8 +141,8 @@ __global__ void __launch_bounds__(kThreads) flash_forward_bf16(FlashForward tens
 #pragma unroll
                     for (int t = 0; t < kTiles; ++t) {
                         const std::uint32_t(&query)[4] = kHoldQueries ? held[t][kHoldQueries ? k : 0] : a[t];
-                        multiply_add(scores[t][2 * n], query, b[0], b[1]);
-                        multiply_add(scores[t][2 * n + 1], query, b[2], b[3]);
+                        multiply_add<T>(scores[t][2 * n], query, b[0], b[1]);
+                        multiply_add<T>(scores[t][2 * n + 1], query, b[2], b[3]);
                     }
                 }
             }
@@ -152,7 +152,7 @@ __global__ void __launch_bounds__(kThreads) flash_forward_bf16(FlashForward tens
             for (int n = 0; n < kKeys / 16; ++n) {
                 std::uint32_t p[kTiles][4];
 #pragma unroll
-                for (int t = 0; t < kTiles; ++t) pack_a(p[t], scores[t][2 * n], scores[t][2 * n + 1]);
+                for (int t = 0; t < kTiles; ++t) pack_a<T>(p[t], scores[t][2 * n], scores[t][2 * n + 1]);
                 add_products<D, kTiles>(out, p, tile_values + 16 * n * kPitch<D>, lane);
             }
         }
@@ -179,19 +179,20 @@ __global__ void __launch_bounds__(kThreads) flash_forward_bf16(FlashForward tens
     store_tile<D, 16 * kTiles>(tensors.out + at.out, own, s.width, row, s);
 }
 
-template <int D, int kTiles, int kKeys>
-void forward(const FlashForward& tensors, const AttentionSizes& s, cudaStream_t stream) {
+template <int D, int kTiles, int kKeys, class T>
+void forward(const FlashForward<T>& tensors, const AttentionSizes& s, cudaStream_t stream) {
     constexpr int kRows = 16 * kTiles * kWarps;
     const std::int64_t blocks =
         std::int64_t{s.batch} * s.heads * ((std::int64_t{s.context} + kRows - 1) / kRows);
-    launch(flash_forward_bf16<D, kTiles, kKeys>, dim3(static_cast<unsigned>(blocks)), dim3(kThreads),
+    launch(flash_forward<T, D, kTiles, kKeys>, dim3(static_cast<unsigned>(blocks)), dim3(kThreads),
            tile_bytes(kRows + 4 * kKeys, D), stream, tensors, s);
 }
 
 }  // namespace
 }  // namespace flash
 
-void launch_flash(const FlashForward& tensors, const AttentionSizes& s, cudaStream_t stream) {
+template <class T>
+void launch_flash(const FlashForward<T>& tensors, const AttentionSizes& s, cudaStream_t stream) {
     if (s.d <= 16) return flash::forward<16, 2, 64>(tensors, s, stream);
     if (s.d <= 32) return flash::forward<32, 2, 64>(tensors, s, stream);
     if (s.d <= 64) return flash::forward<64, 2, 64>(tensors, s, stream);
@@ -200,5 +201,8 @@ void launch_flash(const FlashForward& tensors, const AttentionSizes& s, cudaStre
     if (s.d <= 256) return flash::forward<256, 1, 32>(tensors, s, stream);
     throw std::logic_error("fused attention has heads of at most 256 features");
 }
+
+template void launch_flash(const FlashForward<Bf16>&, const AttentionSizes&, cudaStream_t);
+template void launch_flash(const FlashForward<Fp16>&, const AttentionSizes&, cudaStream_t);
 
 }  // namespace shardscope::trainer::cuda

@@ -19,8 +19,8 @@ namespace flash {
 namespace {
 
 // [16 kTiles rows of `left`] x [16 rows of `right`]ᵀ, over D: two pieces of 8 columns for each 16 rows.
-template <int D, int kTiles>
-__device__ __forceinline__ void products(float (&c)[kTiles][2][4], const Bf16* left, const Bf16* right,
+template <int D, int kTiles, class T>
+__device__ __forceinline__ void products(float (&c)[kTiles][2][4], const T* left, const T* right,
                                          const Lane& lane) {
 #pragma unroll
     for (int k = 0; k < D / 16; ++k) {
@@ -30,16 +30,16 @@ __device__ __forceinline__ void products(float (&c)[kTiles][2][4], const Bf16* l
         for (int t = 0; t < kTiles; ++t) {
             std::uint32_t a[4];
             load_a<D>(a, left + 16 * t * kPitch<D>, k, lane);
-            multiply_add(c[t][0], a, b[0], b[1]);
-            multiply_add(c[t][1], a, b[2], b[3]);
+            multiply_add<T>(c[t][0], a, b[0], b[1]);
+            multiply_add<T>(c[t][1], a, b[2], b[3]);
         }
     }
 }
 
 // The same with A operands that are in registers.
-template <int D, int kTiles>
+template <int D, int kTiles, class T>
 __device__ __forceinline__ void products(float (&c)[kTiles][2][4],
-                                         const std::uint32_t (&left)[kTiles][D / 16][4], const Bf16* right,
+                                         const std::uint32_t (&left)[kTiles][D / 16][4], const T* right,
                                          const Lane& lane) {
 #pragma unroll
     for (int k = 0; k < D / 16; ++k) {
@@ -47,23 +47,23 @@ __device__ __forceinline__ void products(float (&c)[kTiles][2][4],
         load_b_transposed<D>(b, right, k, lane);
 #pragma unroll
         for (int t = 0; t < kTiles; ++t) {
-            multiply_add(c[t][0], left[t][k], b[0], b[1]);
-            multiply_add(c[t][1], left[t][k], b[2], b[3]);
+            multiply_add<T>(c[t][0], left[t][k], b[0], b[1]);
+            multiply_add<T>(c[t][1], left[t][k], b[2], b[3]);
         }
     }
 }
 
 // --- dq: a block owns 64 kTiles queries ------------------------------------------------------------------
 
-template <int D, int kTiles, int kKeys>
+template <class T, int D, int kTiles, int kKeys>
 __global__ void __launch_bounds__(kThreads)
-    flash_backward_queries_bf16(FlashBackward tensors, AttentionSizes s) {
+    flash_backward_queries(FlashBackward<T> tensors, AttentionSizes s) {
     constexpr int kRows = 16 * kTiles * kWarps;
     constexpr int kTile = kKeys * kPitch<D>;
-    Bf16* const queries = dynamic_shared<Bf16>();
-    Bf16* const gradients = queries + kRows * kPitch<D>;  // of the output
-    Bf16* const keys = gradients + kRows * kPitch<D>;     // two tiles
-    Bf16* const values = keys + 2 * kTile;                // two tiles
+    T* const queries = dynamic_shared<T>();
+    T* const gradients = queries + kRows * kPitch<D>;  // of the output
+    T* const keys = gradients + kRows * kPitch<D>;     // two tiles
+    T* const values = keys + 2 * kTile;                // two tiles
 
     // The longest loops come first.
     const int sequences = s.batch * s.heads;
@@ -77,8 +77,8 @@ __global__ void __launch_bounds__(kThreads)
     const int tiles = (min(s.context, first + kRows) + kKeys - 1) / kKeys;
     const float scale = s.scale * kLog2E;
     const Lane lane = Lane::of<D>();
-    Bf16* const own_queries = queries + warp_row * kPitch<D>;
-    const Bf16* const own_gradients = gradients + warp_row * kPitch<D>;
+    T* const own_queries = queries + warp_row * kPitch<D>;
+    const T* const own_gradients = gradients + warp_row * kPitch<D>;
 
     const auto fetch = [&](int tile) {
         fetch_tile<D, kKeys>(keys + tile % 2 * kTile, tensors.qkv + at.key, s.row, tile * kKeys, s);
@@ -116,8 +116,8 @@ __global__ void __launch_bounds__(kThreads)
         for (int piece = 0; piece < kKeys; piece += 16) {
             const int column = tile * kKeys + piece;
             if (column > last) break;  // none of the warp's rows sees this column or a later one
-            const Bf16* const piece_keys = keys + tile % 2 * kTile + piece * kPitch<D>;
-            const Bf16* const piece_values = values + tile % 2 * kTile + piece * kPitch<D>;
+            const T* const piece_keys = keys + tile % 2 * kTile + piece * kPitch<D>;
+            const T* const piece_values = values + tile % 2 * kTile + piece * kPitch<D>;
             float p[kTiles][2][4] = {}, ds[kTiles][2][4] = {};
             if constexpr (kHolds) {
                 products<D, kTiles>(p, held_queries, piece_keys, lane);
@@ -139,7 +139,7 @@ __global__ void __launch_bounds__(kThreads)
                         ds[t][n][e] = seen ? share * (ds[t][n][e] - delta[t][e / 2]) : 0.0f;
                     }
                 }
-                pack_a(a[t], ds[t][0], ds[t][1]);
+                pack_a<T>(a[t], ds[t][0], ds[t][1]);
             }
             add_products<D, kTiles>(sums, a, piece_keys, lane);
         }
@@ -159,17 +159,16 @@ __global__ void __launch_bounds__(kThreads)
 // Which gradients a launch computes: both, or only one if registers cannot hold the sums of both.
 enum class Wanted { both, keys, values };
 
-template <int D, int kTiles, int kQueries, Wanted kWanted>
-__global__ void __launch_bounds__(kThreads)
-    flash_backward_keys_bf16(FlashBackward tensors, AttentionSizes s) {
+template <class T, int D, int kTiles, int kQueries, Wanted kWanted>
+__global__ void __launch_bounds__(kThreads) flash_backward_keys(FlashBackward<T> tensors, AttentionSizes s) {
     constexpr bool kMakesKeys = kWanted != Wanted::values;
     constexpr bool kMakesValues = kWanted != Wanted::keys;
     constexpr int kRows = 16 * kTiles * kWarps;
     constexpr int kTile = kQueries * kPitch<D>;
-    Bf16* const keys = dynamic_shared<Bf16>();
-    Bf16* const values = keys + kRows * kPitch<D>;
-    Bf16* const queries = values + kRows * kPitch<D>;                     // two tiles
-    Bf16* const gradients = queries + 2 * kTile;                          // two tiles, of the output
+    T* const keys = dynamic_shared<T>();
+    T* const values = keys + kRows * kPitch<D>;
+    T* const queries = values + kRows * kPitch<D>;                        // two tiles
+    T* const gradients = queries + 2 * kTile;                             // two tiles, of the output
     float* const lses = reinterpret_cast<float*>(gradients + 2 * kTile);  // two tiles' rows
     float* const deltas = lses + 2 * kQueries;
 
@@ -186,8 +185,8 @@ __global__ void __launch_bounds__(kThreads)
     const int tiles = tiles_of_head * s.group;
     const float scale = s.scale * kLog2E;
     const Lane lane = Lane::of<D>();
-    Bf16* const own_keys = keys + warp_row * kPitch<D>;
-    Bf16* const own_values = values + warp_row * kPitch<D>;
+    T* const own_keys = keys + warp_row * kPitch<D>;
+    T* const own_values = values + warp_row * kPitch<D>;
 
     // The queries of all heads of the group, head by head.
     const auto fetch = [&](int tile) {
@@ -215,8 +214,8 @@ __global__ void __launch_bounds__(kThreads)
         for (int piece = 0; piece < kQueries; piece += 16) {
             const int query = (begin + tile % tiles_of_head) * kQueries + piece;
             if (query + 15 < row || query >= s.context) continue;  // no query sees the warp's keys
-            const Bf16* const piece_queries = queries + stage * kTile + piece * kPitch<D>;
-            const Bf16* const piece_gradients = gradients + stage * kTile + piece * kPitch<D>;
+            const T* const piece_queries = queries + stage * kTile + piece * kPitch<D>;
+            const T* const piece_gradients = gradients + stage * kTile + piece * kPitch<D>;
             float p[kTiles][2][4] = {}, ds[kTiles][2][4] = {};
             products<D, kTiles>(p, own_keys, piece_queries, lane);
             if constexpr (kMakesKeys) products<D, kTiles>(ds, own_values, piece_gradients, lane);
@@ -245,8 +244,8 @@ __global__ void __launch_bounds__(kThreads)
             }
 #pragma unroll
             for (int t = 0; t < kTiles; ++t) {
-                pack_a(a[t], p[t][0], p[t][1]);
-                pack_a(da[t], ds[t][0], ds[t][1]);
+                pack_a<T>(a[t], p[t][0], p[t][1]);
+                pack_a<T>(da[t], ds[t][0], ds[t][1]);
             }
             if constexpr (kMakesValues) add_products<D, kTiles>(dv, a, piece_gradients, lane);
             if constexpr (kMakesKeys) add_products<D, kTiles>(dk, da, piece_queries, lane);
@@ -272,23 +271,23 @@ unsigned grid_of(const AttentionSizes& s, int heads, int rows) {
                                  ((std::int64_t{s.context} + rows - 1) / rows));
 }
 
-template <int D, int kTiles, int kKeys>
-void backward_queries(const FlashBackward& tensors, const AttentionSizes& s, cudaStream_t stream) {
+template <int D, int kTiles, int kKeys, class T>
+void backward_queries(const FlashBackward<T>& tensors, const AttentionSizes& s, cudaStream_t stream) {
     constexpr int kRows = 16 * kTiles * kWarps;
-    launch(flash_backward_queries_bf16<D, kTiles, kKeys>, dim3(grid_of(s, s.heads, kRows)), dim3(kThreads),
+    launch(flash_backward_queries<T, D, kTiles, kKeys>, dim3(grid_of(s, s.heads, kRows)), dim3(kThreads),
            tile_bytes(2 * kRows + 4 * kKeys, D), stream, tensors, s);
 }
 
-template <int D, int kTiles, int kQueries, Wanted kWanted = Wanted::both>
-void backward_keys(const FlashBackward& tensors, const AttentionSizes& s, cudaStream_t stream) {
+template <int D, int kTiles, int kQueries, Wanted kWanted = Wanted::both, class T>
+void backward_keys(const FlashBackward<T>& tensors, const AttentionSizes& s, cudaStream_t stream) {
     constexpr int kRows = 16 * kTiles * kWarps;
-    launch(flash_backward_keys_bf16<D, kTiles, kQueries, kWanted>, dim3(grid_of(s, s.kv_heads, kRows)),
+    launch(flash_backward_keys<T, D, kTiles, kQueries, kWanted>, dim3(grid_of(s, s.kv_heads, kRows)),
            dim3(kThreads), tile_bytes(2 * kRows + 4 * kQueries, D) + 4 * kQueries * sizeof(float), stream,
            tensors, s);
 }
 
-template <int D, int kTiles, int kColumns>
-void backward(const FlashBackward& tensors, const AttentionSizes& s, cudaStream_t stream) {
+template <int D, int kTiles, int kColumns, class T>
+void backward(const FlashBackward<T>& tensors, const AttentionSizes& s, cudaStream_t stream) {
     backward_queries<D, kTiles, kColumns>(tensors, s, stream);
     backward_keys<D, kTiles, kColumns>(tensors, s, stream);
 }
@@ -296,7 +295,8 @@ void backward(const FlashBackward& tensors, const AttentionSizes& s, cudaStream_
 }  // namespace
 }  // namespace flash
 
-void launch_flash(const FlashBackward& tensors, const AttentionSizes& s, cudaStream_t stream) {
+template <class T>
+void launch_flash(const FlashBackward<T>& tensors, const AttentionSizes& s, cudaStream_t stream) {
     using flash::Wanted;
     if (s.d <= 16) return flash::backward<16, 1, 64>(tensors, s, stream);
     if (s.d <= 32) return flash::backward<32, 1, 64>(tensors, s, stream);
@@ -311,5 +311,8 @@ void launch_flash(const FlashBackward& tensors, const AttentionSizes& s, cudaStr
     }
     throw std::logic_error("fused attention has heads of at most 256 features");
 }
+
+template void launch_flash(const FlashBackward<Bf16>&, const AttentionSizes&, cudaStream_t);
+template void launch_flash(const FlashBackward<Fp16>&, const AttentionSizes&, cudaStream_t);
 
 }  // namespace shardscope::trainer::cuda
