@@ -25,7 +25,7 @@ if [[ ! -x $bench ]]; then
 elif $dry; then
     "$bench" nothing >"$work/out" 2>"$work/err"
     check "bench_cuda starts, and knows its parts" 2 $?
-    would "products, kernels that move memory, attention"
+    would "products, kernels that move memory, attention, convolutions"
 else
     timeout 240 "$bench" >"$work/bench" 2>"$work/err"
     check "bench_cuda" 0 "$?$(head -n 1 "$work/err")"
@@ -42,6 +42,8 @@ else
         "$(awk '/^memory adamw/ { print $7 }' "$work/bench")" ">=" 0.85
     echo "fused causal attention: batch x context, heads x features, us, TFLOP/s of what the mask leaves"
     grep '^attention' "$work/bench"
+    echo "convolutions of a resnet50 in fp32: images, window / stride, filters, us, TFLOP/s"
+    grep '^convolution' "$work/bench"
 fi
 
 # --- a step ------------------------------------------------------------------------------------------------

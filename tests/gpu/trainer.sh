@@ -83,6 +83,19 @@ parity "gpt.toml as a llama, 4 experts with a capacity" 2e-5 "$samples/gpt.toml"
 parity "gpt.toml, 4 experts that pairs of ranks divide" 2e-5 "$samples/gpt.toml" --run.steps=4 --model.attention=fused \
     --data.path="$text" --model.experts=4 --model.experts_per_token=2 --model.balance_loss=0.01 --parallel.expert=2
 
+section "networks for images: losses within 1e-4 of the processor's, peak memory equal"
+images() { # WHAT KEY ...
+    local what=$1
+    shift
+    parity "$what" 1e-4 "$samples/resnet50.toml" --run.steps=3 --data.image=32 --data.batch=4 --data.classes=10 \
+        --run.ranks=2 --optimizer.lr=0.01 --optimizer.schedule=constant --optimizer.warmup_steps=0 "$@"
+}
+images "resnet18" --model.name=resnet18 --model.width=16
+images "resnet50, synced batch norms" --model.width=16 --parallel.sync_batch_norm=true
+images "resnet18, FSDP" --model.name=resnet18 --model.width=18 --parallel.mode=fsdp --fsdp.wrap=module:BasicBlock
+images "vgg11" --model.name=vgg11 --model.width=8 --model.dropout=0.5
+images "vit_b_16" --model.name=vit_b_16 --model.width=64 --model.heads=4 --model.layers=2
+
 section "the same: strategy, wrap, offload, ranks; every third in bf16, every second checkpointed"
 number=0
 for strategy in FULL_SHARD SHARD_GRAD_OP NO_SHARD HYBRID_SHARD ddp; do
@@ -336,7 +349,7 @@ if ! would "memcheck and racecheck" && ! late "memcheck and racecheck"; then
     else
         for tool in memcheck racecheck; do
             timeout 80 "$sanitizer" --tool $tool --error-exitcode 9 "$tests" --gtest_brief=1 \
-                --gtest_filter='CudaNorm*LayerNorm*:CudaLoss.CrossEntropy*:CudaAttention*FusedForward:CudaEmbedding*Looks*:CudaOptimizer.*' \
+                --gtest_filter='CudaNorm*LayerNorm*:CudaLoss.CrossEntropy*:CudaImages.*Several*:CudaImages.MaxPool*:CudaAttention*FusedForward:CudaEmbedding*Looks*:CudaOptimizer.*' \
                 >"$work/sanitizer.out" 2>&1
             status=$?
             check "$tool: exit status" 0 $status

@@ -2,12 +2,13 @@
 // kernels that only move memory against cudaMemcpy, attention by its rate. Prints one row each;
 // tests/gpu/speed.sh reads them and has the goals.
 //
-//   bench_cuda [gemm|memory|attention] ...      all of them without an argument
+//   bench_cuda [gemm|memory|attention|convolution] ...      all of them without an argument
 //
 //   gemm bf16 forward 8192x768x2304      <us of ours>  <us of the call alone>  <alone / ours>  <TFLOP/s>
 //   fused bf16 gelu 8192x768x3072        <us in the matmul>  <us of matmul and kernel>  <their ratio>
 //   memory adam fp32 124439808           <us>  <GB/s>  <of a copy's GB/s>
 //   attention bf16 forward 8x1024 12x64  <us>  <TFLOP/s>
+//   convolution forward 64x56x56x64 3/1 64  <us>  <TFLOP/s>
 //
 // Times are of the device (events around many calls), medians of rounds; the compared calls alternate. Exit
 // status 77: not run, since there is no GPU.
@@ -26,6 +27,8 @@
 
 #include "trainer/cuda/activation.h"
 #include "trainer/cuda/attention.h"
+#include "trainer/cuda/batch_norm.h"
+#include "trainer/cuda/convolution.h"
 #include "trainer/cuda/gemm.h"
 #include "trainer/cuda/loss.h"
 #include "trainer/cuda/norms.h"
@@ -393,21 +396,38 @@ void bench_memory(const DeviceContext& device) {
         row("cross_entropy_backward fp32", logits.size(), 8 * kN,
             [&] { cross_entropy_backward(device, probabilities, targets, logits, kRows, kClasses); });
     }
+    {  // a resnet50's first batch norm and its widest, of 64 images; bytes as each kernel moves them
+        for (const auto& [rows, columns] : {std::pair(802816, 64), std::pair(3136, 2048)}) {
+            const auto n = static_cast<std::size_t>(rows) * static_cast<std::size_t>(columns);
+            const auto each = static_cast<std::size_t>(columns);
+            const Buffer<float> x(n, 1), y(n, 1), dx(n), gamma(each, 1), beta(each, 1), mean(each),
+                rstd(each), average(each), variance(each), dgamma(each), dbeta(each);
+            const kernels::RunningStatistics running{average, variance, 0.1f};
+            row("batch_norm_forward fp32", n, 16.0 * static_cast<double>(n), [&] {
+                batch_norm_forward(device, x, gamma, beta, y, mean, rstd, running, rows, columns, 1e-5f);
+            });
+            row("batch_norm_backward fp32", n, 20.0 * static_cast<double>(n), [&] {
+                batch_norm_backward(device, y, x, gamma, mean, rstd, dx, dgamma, dbeta, rows, columns);
+            });
+        }
+    }
 }
 
 // --- attention ---------------------------------------------------------------------------------------------
 
-void bench_attention(int batch, int context, int heads, int features) {
+template <class T>
+void bench_attention(const char* type, int batch, int context, int heads, int features) {
     const std::int64_t width = std::int64_t{heads} * features, rows = std::int64_t{batch} * context;
     const auto n = static_cast<std::size_t>(rows * width);
-    const Buffer<Bf16> qkv(3 * n, 1), out(n), dout(n, 1), dqkv(3 * n);
+    const Buffer<T> qkv(3 * n, 1), out(n), dout(n, 1), dqkv(3 * n);
     const Buffer<float> lse(static_cast<std::size_t>(rows * heads)),
         delta(static_cast<std::size_t>(rows * heads));
     const auto call = [&](plan::Kernel kernel, std::vector<std::byte*> data) {
         plan::Op op;
         op.kind = plan::OpKind::kernel;
-        op.own = plan::KernelOp{
-            .kernel = kernel, .dtype = plan::DType::bf16, .dims = {batch, context, heads, width, heads}};
+        op.own = plan::KernelOp{.kernel = kernel,
+                                .dtype = std::is_same_v<T, Fp16> ? plan::DType::fp16 : plan::DType::bf16,
+                                .dims = {batch, context, heads, width, heads}};
         op.args.resize(data.size());
         return [op, data] { launch_attention(op, data, nullptr); };
     };
@@ -416,13 +436,45 @@ void bench_attention(int batch, int context, int heads, int features) {
     const double product = 2.0 * batch * heads * features * static_cast<double>(context) * context / 2;
     const auto row = [&](const char* what, double products, const Call& run) {
         const double us = measure({run})[0];
-        std::printf("attention bf16 %s %dx%d %dx%d  %.2f  %.1f\n", what, batch, context, heads, features, us,
-                    products * product / us / 1e6);
+        std::printf("attention %s %s %dx%d %dx%d  %.2f  %.1f\n", type, what, batch, context, heads, features,
+                    us, products * product / us / 1e6);
     };
     row("forward", 2, call(plan::Kernel::fused_attention_forward, {out.bytes(), lse.bytes(), qkv.bytes()}));
     row("backward", 5,
         call(plan::Kernel::fused_attention_backward,
              {dqkv.bytes(), delta.bytes(), dout.bytes(), qkv.bytes(), out.bytes(), lse.bytes()}));
+}
+
+// --- convolutions ------------------------------------------------------------------------------------------
+
+void bench_convolution(const DeviceContext& device, const kernels::ConvolutionShape& shape) {
+    const kernels::ImageShape& image = shape.image;
+    const kernels::Window& window = shape.window;
+    const std::size_t elements = shape.result().elements(), depth = static_cast<std::size_t>(shape.depth());
+    const Buffer<float> x(image.elements(), 1), y(elements, 1), dx(image.elements()),
+        w(static_cast<std::size_t>(shape.out) * depth, 0.05f), dw(w.size());
+    const double flop = 2.0 * static_cast<double>(elements) * static_cast<double>(depth);
+    const auto row = [&](const char* what, const Call& call) {
+        const double us = measure({call})[0];
+        std::printf("convolution %s %dx%dx%dx%d %d/%d %d  %.2f  %.1f\n", what, image.batch, image.height,
+                    image.width, image.channels, window.size, window.stride, shape.out, us, flop / us / 1e6);
+    };
+    row("forward", [&] { convolution_forward(device, x, w, nullptr, y, shape); });
+    row("backward_input", [&] { convolution_backward_input(device, y, w, dx, shape); });
+    row("backward_weight", [&] { convolution_backward_weight(device, y, x, dw, shape); });
+}
+
+// The convolutions of a resnet50 that have a window, on 64 images: the first, one of each stage, one that
+// halves the image.
+void bench_convolutions(const DeviceContext& device) {
+    for (const kernels::ConvolutionShape& shape :
+         {kernels::ConvolutionShape{{64, 224, 224, 3}, 64, {7, 2, 3}},
+          kernels::ConvolutionShape{{64, 56, 56, 64}, 64, {3, 1, 1}},
+          kernels::ConvolutionShape{{64, 28, 28, 128}, 128, {3, 1, 1}},
+          kernels::ConvolutionShape{{64, 28, 28, 256}, 256, {3, 2, 1}},
+          kernels::ConvolutionShape{{64, 14, 14, 256}, 256, {3, 1, 1}},
+          kernels::ConvolutionShape{{64, 7, 7, 512}, 512, {3, 1, 1}}})
+        bench_convolution(device, shape);
 }
 
 int run(const std::vector<std::string>& parts) {
@@ -443,11 +495,13 @@ int run(const std::vector<std::string>& parts) {
         }
         if (part == "memory") bench_memory(device);
         if (part == "attention") {
-            bench_attention(8, 1024, 12, 64);
-            bench_attention(8, 1024, 6, 128);
-            bench_attention(2, 8192, 12, 64);
-            bench_attention(2, 8192, 6, 128);
+            bench_attention<Bf16>("bf16", 8, 1024, 12, 64);
+            bench_attention<Bf16>("bf16", 8, 1024, 6, 128);
+            bench_attention<Bf16>("bf16", 2, 8192, 12, 64);
+            bench_attention<Bf16>("bf16", 2, 8192, 6, 128);
+            bench_attention<Fp16>("fp16", 8, 1024, 12, 64);
         }
+        if (part == "convolution") bench_convolutions(device);
         std::fflush(stdout);
     }
     return 0;
@@ -457,11 +511,11 @@ int run(const std::vector<std::string>& parts) {
 }  // namespace shardscope::trainer::cuda
 
 int main(int argc, char** argv) {
-    const std::vector<std::string> known = {"gemm", "memory", "attention"};
+    const std::vector<std::string> known = {"gemm", "memory", "attention", "convolution"};
     std::vector<std::string> parts(argv + 1, argv + argc);
     for (const std::string& part : parts) {
         if (std::find(known.begin(), known.end(), part) != known.end()) continue;
-        std::fprintf(stderr, "bench_cuda: \"%s\" is not a part; use gemm, memory or attention\n",
+        std::fprintf(stderr, "bench_cuda: \"%s\" is not a part; use gemm, memory, attention or convolution\n",
                      part.c_str());
         return 2;
     }

@@ -46,7 +46,7 @@ class Fetched {
     __device__ Fetched(const Operand& operand, int first, int rows)
         : operand_(operand), first_(first), rows_(rows) {
 #pragma unroll
-        for (int s = 0; s < kSlots; ++s) fixed_[s] = operand.fix(min(first + row_of(s), rows - 1));
+        for (int s = 0; s < kRowsOfThread; ++s) fixed_[s] = operand.fix(min(first + row_of(s), rows - 1));
     }
     __device__ void fetch(int depth, int end) {
 #pragma unroll
@@ -55,7 +55,7 @@ class Fetched {
 #pragma unroll
             for (int e = 0; e < kPack; ++e) values_[s][e] = 0.0f;
             if (operand_.packed) {
-                if (row < rows_ && from < end) operand_.load(fixed_[s], from, values_[s]);
+                if (row < rows_ && from < end) operand_.load(fixed_[s % kRowsOfThread], from, values_[s]);
                 continue;
             }
 #pragma unroll
@@ -80,13 +80,15 @@ class Fetched {
 
   private:
     static constexpr int kSlots = kRows * kDepth / kPack / kThreads;
-    static_assert(kSlots > 0);
+    static_assert(kSlots > 0 && kThreads % (kRows / kPack) == 0);
+    // Of 4 rows side by side, all slots are at other depths.
+    static constexpr int kRowsOfThread = Operand::kAlongDepth ? kSlots : 1;
 
     __device__ static int slot(int s) {
         return s * kThreads + static_cast<int>(threadIdx.x);
     }
     __device__ static int row_of(int s) {
-        return Operand::kAlongDepth ? slot(s) / (kDepth / kPack) : slot(s) % (kRows / kPack) * kPack;
+        return Operand::kAlongDepth ? slot(s) / (kDepth / kPack) : slot(0) % (kRows / kPack) * kPack;
     }
     __device__ static int depth_of(int s) {
         return Operand::kAlongDepth ? slot(s) % (kDepth / kPack) * kPack : slot(s) / (kRows / kPack);
@@ -94,7 +96,7 @@ class Fetched {
 
     const Operand& operand_;
     int first_, rows_;
-    typename Operand::Fixed fixed_[kSlots];
+    typename Operand::Fixed fixed_[kRowsOfThread];
     float values_[kSlots][kPack];
 };
 
@@ -134,7 +136,7 @@ __device__ inline void add_step(float (&sums)[kRows / kSide][kColumns / kSide],
 }
 
 template <int kRows, int kColumns, class P>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kThreads, 2)
     implicit_gemm(const __grid_constant__ GridConstant<P> product, float* c, int tiles_across) {
     __shared__ Tiles<kRows, kColumns> tiles;
     const int first_row = static_cast<int>(blockIdx.x) / tiles_across * kRows;
