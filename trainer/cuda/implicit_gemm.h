@@ -2,7 +2,9 @@
 // in memory: an operand computes where the element of a row and a depth is. fp32 on ordinary arithmetic. A
 // block of 256 threads makes a tile of C: the operands' next 16 of the depth are loaded into registers while
 // those in shared memory, which has room for two, are multiplied. The depth may be split among blocks, whose
-// tiles are then added in order, so that the bits do not depend on the device. Internal to trainer/cuda.
+// tiles are then added in order, so that the bits do not depend on the device. A thread has at most 128
+// registers and a block 33 KiB of shared memory, so that two blocks share a multiprocessor. Internal to
+// trainer/cuda.
 //
 // An operand is a struct with
 //   kAlongDepth               whether 4 elements of one row lie side by side in memory, or of 4 rows
