@@ -5,8 +5,8 @@
 //   backward_weight   dw [out, s s in]          = dy [batch h w, out]^T patches
 //   backward_input    dx [pixels of x, in]      = dy under each pixel [.., taps out] filters [taps out, in]
 // In the last, the taps of a pixel are those whose distance to it is a multiple of the stride: one product
-// for each of the stride x stride classes of pixels that have the same taps. A window of one pixel is no case
-// for these: the product is a Linear's (gemm.h).
+// for each of the stride x stride classes of pixels that have the same taps. The dispatch gives a
+// window of one pixel with a stride of 1 to Gemm, as a Linear.
 #pragma once
 
 #include "trainer/cuda/device.h"
