@@ -97,8 +97,8 @@ TEST_F(CudaLoss, CrossEntropyWithLabelSmoothing) {
     }
 }
 
-// The first of equal logits counts; a NaN is larger than nothing, and smaller than nothing if it is the
-// first.
+// The first of equal logits counts. A NaN never replaces another logit; as the first one it is never
+// replaced.
 TEST_F(CudaLoss, TopOneIsTheCpus) {
     for (const Shape& shape : kShapes) {
         SCOPED_TRACE(std::to_string(shape.rows) + " x " + std::to_string(shape.classes));

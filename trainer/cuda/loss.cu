@@ -80,7 +80,8 @@ __global__ void __launch_bounds__(kThreads)
     });
 }
 
-// The larger of two logits, of equal ones the first. A NaN is larger than nothing.
+// The larger of two logits, of equal ones the first. A NaN never replaces another logit; as the first
+// one it is never replaced.
 struct Choice {
     float logit;
     int place;

@@ -12,4 +12,4 @@ set(SHARDSCOPE_CUDA_DEVICE
 # The sources that call CUDA libraries, which the tests replace.
 set(SHARDSCOPE_CUDA_LIBRARIES cublaslt.cpp)
 # Sources whose results match the CPU bit for bit: nothing is contracted to FMA.
-set(SHARDSCOPE_CUDA_EXACT dropout.cu initialize.cu optimizer.cu rotary.cu)
+set(SHARDSCOPE_CUDA_EXACT dropout.cu initialize.cu optimizer.cu pool.cu rotary.cu)
