@@ -75,6 +75,7 @@ std::optional<LaunchedRank> launched_rank(const Environment& environment) {
     // have SLURM_STEP_NUM_TASKS.
     constexpr std::pair<const char*, const char*> kLaunchers[] = {
         {"RANK", "WORLD_SIZE"},
+        {"HOROVOD_RANK", "HOROVOD_SIZE"},
         {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
         {"PMI_RANK", "PMI_SIZE"},
         {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS"}};

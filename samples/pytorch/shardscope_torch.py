@@ -169,7 +169,7 @@ class Attachment:
     def _name_path(self, module, short):
         """A range without length that names the module's place in the model, once."""
         if not self._thread.calls:  # a model, or a part that is called alone
-            wrapped = type(module).__name__ in ("DistributedDataParallel", "DataParallel")
+            wrapped = type(module).__name__ in ("DistributedDataParallel", "DataParallel", "DeepSpeedEngine")
             for path, inner in module.named_modules():
                 path = [p for p in path.split(".") if p not in WRAPPERS]
                 self._paths.setdefault(inner, ".".join(path[1:] if wrapped else path))

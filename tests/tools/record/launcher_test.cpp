@@ -23,6 +23,7 @@ class Launcher : public RecordTool {
 TEST_F(Launcher, gives_each_rank_a_file_of_its_own) {
     const std::vector<std::pair<std::string, std::string>> launchers = {
         {"RANK", "WORLD_SIZE"},
+        {"HOROVOD_RANK", "HOROVOD_SIZE"},
         {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
         {"PMI_RANK", "PMI_SIZE"},
         {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS"}};

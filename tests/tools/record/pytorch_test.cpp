@@ -1,79 +1,19 @@
 // samples/pytorch: an unmodified PyTorch program under shardscope-record shows its module tree and its steps.
-// Needs a Python with PyTorch: $SHARDSCOPE_PYTHON, python3, or the system's.
-#include <cstdlib>
-#include <fstream>
 #include <string>
 #include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <nlohmann/json.hpp>
-#include <unistd.h>
 
-#include "tests/tools/run_command.h"
+#include "tests/tools/record/pytorch_sample.h"
 
 namespace shardscope::tools {
 namespace TEST_FILE {
 
-using Json = nlohmann::json;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 constexpr int kSteps = 10;  // as in samples/pytorch/train.py
-
-std::string find_python() {
-    std::vector<std::string> candidates = {"python3", "/usr/bin/python3"};
-    if (const char* given = std::getenv("SHARDSCOPE_PYTHON")) candidates.insert(candidates.begin(), given);
-    for (const std::string& python : candidates) {
-        if (run_command({"env", python, "-c", "import torch"}).status == 0) return python;
-    }
-    return {};
-}
-
-class PytorchSample : public ::testing::Test {
-  protected:
-    void SetUp() override {
-        static const std::string python = find_python();
-        if (python.empty()) GTEST_SKIP() << "no Python with PyTorch; set SHARDSCOPE_PYTHON to one";
-        python_ = python;
-    }
-
-    // Runs Python so that it leaves nothing in the samples' folder, and finds the helper there.
-    std::vector<std::string> python(std::vector<std::string> arguments) const {
-        std::vector<std::string> command = {"env", "PYTHONPATH=" SHARDSCOPE_PYTORCH_SAMPLE,
-                                            "OMP_NUM_THREADS=1", python_, "-B"};
-        command.insert(command.end(), arguments.begin(), arguments.end());
-        return command;
-    }
-    Outcome record(const std::vector<std::string>& arguments) {
-        std::vector<std::string> command = {SHARDSCOPE_RECORD, "--overwrite", "-o", trace_, "--"};
-        for (const std::string& word : python(arguments)) command.push_back(word);
-        return run_command(command);
-    }
-    Outcome record_script(const std::string& script) {
-        std::ofstream(folder_ / "script.py") << script;
-        return record({folder_ / "script.py"});
-    }
-    Json answer(std::vector<std::string> arguments) const {
-        arguments.insert(arguments.begin(), SHARDSCOPE_TRACE);
-        arguments.insert(arguments.end(), {"--format", "json"});
-        const Outcome outcome = run_command(arguments);
-        EXPECT_EQ(outcome.status, 0) << outcome.err;
-        return Json::parse(outcome.out);
-    }
-    // The first column of a query's rows.
-    std::vector<std::string> texts(const std::string& sql) const {
-        std::vector<std::string> found;
-        const Json result = answer({"query", trace_, sql});
-        for (const Json& row : result.at("rows")) {
-            found.push_back(row.at(0).is_string() ? row.at(0).get<std::string>() : row.at(0).dump());
-        }
-        return found;
-    }
-
-    TemporaryFolder folder_;
-    std::string trace_ = folder_ / "run.sqlite", python_;
-};
 
 TEST_F(PytorchSample, AnUnmodifiedScriptShowsItsModulesAndSteps) {
     const Outcome outcome = record({"-m", "shardscope_torch", SHARDSCOPE_PYTORCH_SAMPLE "/train.py"});
@@ -259,17 +199,8 @@ TEST_F(PytorchSample, DoesNothingWhenNothingIsRecorded) {
 class ShardedSample : public PytorchSample, public ::testing::WithParamInterface<const char*> {};
 
 TEST_P(ShardedSample, ShowsEveryRanksModulesAndSteps) {
-    const std::string port = std::to_string(20000 + ::getpid() % 20000);
-    const std::string script = folder_ / "ranks.sh";
-    std::ofstream(script) << "export MASTER_ADDR=127.0.0.1 MASTER_PORT=" << port << " WORLD_SIZE=2 STEPS=3 "
-                          << "CUDA_VISIBLE_DEVICES=\n"
-                          << "for rank in 0 1; do RANK=$rank LOCAL_RANK=$rank \"$@\" & done\n"
-                          << "wait %1 && wait %2\n";
-    std::vector<std::string> command = {SHARDSCOPE_RECORD, "--overwrite", "-o", trace_, "--", "bash", script};
-    for (const std::string& word :
-         python({"-m", "shardscope_torch", std::string(SHARDSCOPE_PYTORCH_SAMPLE "/") + GetParam() + ".py"}))
-        command.push_back(word);
-    const Outcome outcome = run_command(command);
+    const std::string script = std::string(SHARDSCOPE_PYTORCH_SAMPLE "/") + GetParam() + ".py";
+    const Outcome outcome = record_ranks({"-m", "shardscope_torch", script}, "STEPS=3");
     if (outcome.err.find(std::string(GetParam()) + ".py needs") != std::string::npos) {
         GTEST_SKIP() << outcome.err;
     }
