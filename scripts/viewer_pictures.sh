@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Makes the pictures of docs/viewer.md, docs/pipeline.md, docs/planning.md and the README: trains the sample GPT
+# Makes the pictures of docs/viewer.md, docs/pipeline.md, docs/planning.md, docs/learn and the README: trains the sample GPT
 # wrapped in two ways, plans the GPT of 7 billion parameters, simulates pipelines, and lets the viewer draw each panel,
 # without a display.
 #
@@ -22,6 +22,12 @@ for rate in 0.0003 0.001 0.003; do
     (cd "$work" && "$bin/shardscope-train" "${job%/*}/gpt-text.toml" --run.steps=60 --model.width=64 --model.layers=2 \
         --train.validate_every=10 --optimizer.lr=$rate --checkpoint.save=rate-$rate --trace rate-$rate.sqlite >/dev/null)
 done
+for batch in 8 32 128 512; do
+    (cd "$work" && "$bin/shardscope-train" "${job%/*}/mlp.toml" --run.ranks=2 --model.width=64 --model.layers=4 \
+        --data.batch=$batch --run.steps=$((8192 / batch)) --optimizer.lr_scaling=sqrt --optimizer.lr_batch=16 \
+        --trace batch-$batch.sqlite >/dev/null)
+done
+(cd "$work" && "$bin/shardscope-train" "${job%/*}/fp16.toml" --trace fp16.sqlite >/dev/null)
 (cd "$work" && "$bin/shardscope-train" plan "${job%/*}/gpt_7b.toml" -o plan.sqlite >/dev/null)
 
 # A GPT on 8 places of a pipeline, simulated: 1F1B, ZB-V, and 16 pipelines beside each other.
@@ -69,6 +75,13 @@ printf '%s\n' "set size 1400x820" "open rate-0.0003.sqlite rate-0.001.sqlite rat
     "click training.smooth.exponential" "hover training.chart.loss at 60% 50%" wait "shot $folder/training.png" \
     >"$work/training.script"
 (cd "$work" && "$bin/shardscope-view" --script training.script)
+printf '%s\n' "set size 1400x820" "open batch-8.sqlite batch-32.sqlite batch-128.sqlite batch-512.sqlite" wait \
+    "panel training" wait "click training.over.samples" "click training.smooth.exponential" wait \
+    "shot $folder/batches.png" >"$work/batches.script"
+(cd "$work" && "$bin/shardscope-view" --script batches.script)
+printf '%s\n' "set size 1400x920" "open fp16.sqlite" wait "panel training" wait "click training.log" wait \
+    "shot $folder/loss_scale.png" >"$work/fp16.script"
+(cd "$work" && "$bin/shardscope-view" --script fp16.script)
 for name in schedule schedule_zb_v; do
     (cd "$work" && "$bin/shardscope-view" $name.sqlite --panel schedule --size 1400x820 \
         --screenshot "$folder/$name.png")

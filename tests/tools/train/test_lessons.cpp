@@ -63,9 +63,11 @@ TEST_P(Lesson, ShowsWhatTheToolPrints) {
     const std::string bin = fs::path(train_binary()).parent_path().string();
     const std::vector<Example> all = examples((source / "docs/learn" / GetParam()).string());
     EXPECT_FALSE(all.empty());
+    const TemporaryFolder folder;  // of their mktemp
     for (const Example& example : all) {
         const Outcome outcome = run_command(
-            {"bash", "-c", "cd '" + source.string() + "' && PATH='" + bin + "':$PATH && " + example.command});
+            {"env", "TMPDIR=" + folder.path().string(), "bash", "-c",
+             "cd '" + source.string() + "' && PATH='" + bin + "':$PATH && " + example.command});
         EXPECT_EQ(outcome.status, 0) << outcome.err;
         EXPECT_EQ(outcome.out, example.output) << example.command;
     }
@@ -74,7 +76,8 @@ TEST_P(Lesson, ShowsWhatTheToolPrints) {
 INSTANTIATE_TEST_SUITE_P(Learn, Lesson,
                          ::testing::Values("1-wrap.md", "2-prefetch.md", "3-limiter.md", "4-offload.md",
                                            "5-strategies.md", "6-checkpointing.md", "7-mesh.md",
-                                           "8-bubble.md", "9-slow-links.md"),
+                                           "8-bubble.md", "9-slow-links.md", "10-large-batch.md",
+                                           "11-fp16.md"),
                          name_of_file);
 
 }  // namespace TEST_FILE
