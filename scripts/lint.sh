@@ -25,7 +25,7 @@ mapfile -t sources < <(git ls-files '*.cpp' '*.h' '*.c' '*.cu')
 echo "-- clang-format: ${#sources[@]} files"
 clang-format --dry-run --Werror "${sources[@]}"
 
-mapfile -t scripts < <(git ls-files '*.sh' .ci/run)
+mapfile -t scripts < <(git ls-files '*.sh' '*.sbatch' .ci/run)
 echo "-- shellcheck: ${#scripts[@]} files"
 shellcheck "${scripts[@]}"
 

@@ -10,62 +10,12 @@ skip() {
     echo "srun: skipped: $*"
     exit 77
 }
-for tool in munged mungekey slurmctld slurmd srun sinfo; do
-    command -v $tool > /dev/null || skip "$tool is not installed"
-done
-((EUID == 0)) || skip "slurmd must be started by root"
+# shellcheck source=tests/tools/train/slurm_cluster.sh
+source "$(dirname "${BASH_SOURCE[0]}")/slurm_cluster.sh"
 train=$(realpath "$1") job=$(realpath "$2")
 work=$(mktemp -d)
-servers=()
-cleanup() {
-    for server in "${servers[@]}"; do kill "$server" 2> /dev/null || true; done
-    wait
-    rm -rf "$work"
-}
-trap cleanup EXIT
-
-# --- a private cluster: keys, sockets, ports and files of its own ----------------------------------------------------
-node=$(hostname -s)
-port=$((10000 + $$ % 5000))
-mkdir "$work/state" "$work/spool"
-chmod 755 "$work"
-mungekey --create --keyfile="$work/key"
-munged --foreground --force --key-file="$work/key" --socket="$work/munge" --pid-file="$work/munged.pid" \
-    --log-file="$work/munged.log" --seed-file="$work/seed" 2> "$work/munged.err" &
-servers+=($!)
-cat > "$work/slurm.conf" << END
-ClusterName=test
-SlurmctldHost=$node
-SlurmctldPort=$port
-SlurmdPort=$((port + 1))
-AuthType=auth/munge
-AuthInfo=socket=$work/munge
-CredType=cred/munge
-SlurmUser=root
-StateSaveLocation=$work/state
-SlurmdSpoolDir=$work/spool
-SlurmctldPidFile=$work/slurmctld.pid
-SlurmdPidFile=$work/slurmd.pid
-ProctrackType=proctrack/linuxproc
-TaskPlugin=task/none
-SelectType=select/cons_tres
-MpiDefault=none
-NodeName=$node NodeAddr=127.0.0.1 CPUs=$(nproc) State=UNKNOWN
-PartitionName=all Nodes=ALL Default=YES State=UP
-END
-export SLURM_CONF=$work/slurm.conf
-slurmctld -D > "$work/slurmctld.log" 2>&1 &
-servers+=($!)
-slurmd -D > "$work/slurmd.log" 2>&1 &
-servers+=($!)
-for ((i = 0; i < 100; ++i)); do
-    [[ $(sinfo --noheader --format %t 2> /dev/null || true) == idle ]] && break
-    sleep 0.2
-done
-if ((i == 100)); then
-    tail -n 5 "$work"/*.log
-    skip "Slurm does not start here"
-fi
+trap 'stop_cluster; rm -rf "$work"' EXIT
+start_cluster "$work" || skip "$no_cluster"
 
 # --- jobs ----------------------------------------------------------------------------------------------------------
 fail() {

@@ -65,9 +65,9 @@ TEST_P(Lesson, ShowsWhatTheToolPrints) {
     EXPECT_FALSE(all.empty());
     const TemporaryFolder folder;  // of their mktemp
     for (const Example& example : all) {
-        const Outcome outcome = run_command(
-            {"env", "TMPDIR=" + folder.path().string(), "bash", "-c",
-             "cd '" + source.string() + "' && PATH='" + bin + "':$PATH && " + example.command});
+        const Outcome outcome =
+            run_command({"env", "TMPDIR=" + folder.path(), "bash", "-c",
+                         "cd '" + source.string() + "' && PATH='" + bin + "':$PATH && " + example.command});
         EXPECT_EQ(outcome.status, 0) << outcome.err;
         EXPECT_EQ(outcome.out, example.output) << example.command;
     }
