@@ -3,6 +3,7 @@
 #include <cmath>
 #include <fstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <fmt/core.h>
@@ -142,6 +143,23 @@ TEST_F(MetricRows, AreMadeOfMarksWhenTheRunEnds) {
     EXPECT_EQ(points(*store::load_trace(merged)), 6U);
     merge::slice_trace({.input = spec.path, .output = slice, .choice = {.ranks = {{1, 1}}}});
     EXPECT_EQ(points(*store::load_trace(slice)), 4U);
+}
+
+// A thread without a rank is its process's if that has one rank; else its value is of no rank, once.
+TEST_F(MetricRows, OfAThreadWithoutARankAreItsProcessesOnlyRanks) {
+    for (const auto& [ranks, rank] : {std::pair{std::vector{0}, 0}, {std::vector{0, 1}, -1}}) {
+        PartSpec spec;
+        spec.path = folder_ / fmt::format("of_{}.sqlite", ranks.size());
+        spec.ranks = ranks;
+        spec.marks = {{9, kStepNs + 10 * kUs, "metric words=2"}};
+        write_part(spec);
+        const auto trace = store::load_trace(spec.path);
+        EXPECT_EQ(trace->metrics.size(), rank < 0 ? 0U : 1U);
+        const auto report = analysis::metrics_report(*trace, {}, "words");
+        ASSERT_EQ(report.curves.size(), 1U);
+        EXPECT_EQ(report.curves[0].rank, rank);
+        EXPECT_EQ(report.curves[0].points.size(), 1U);
+    }
 }
 
 TEST_F(MetricRows, AreMadeOfAKinetoTracesAnnotations) {

@@ -116,6 +116,7 @@ TEST_F(Metrics, OfSeveralRanksAreTheJobsToo) {
     EXPECT_THAT(jobs("gradient_norm"), ElementsAre(5, 5));
     EXPECT_EQ(report.find("accuracy")->points[1].time, 1251);
     EXPECT_FALSE(report.find("loss")->from_ranks);
+    EXPECT_EQ(metrics_report(*trace, {.rank = 1}).find("accuracy")->rank, 1) << "its own, not the job's";
     EXPECT_THAT(render(report, report::Format::json),
                 AllOf(HasSubstr(R"("name":"words_per_second","rank":null,"over_ranks":"sum over ranks")"),
                       HasSubstr(R"("name":"used_bytes","rank":1,"over_ranks":null)")));
@@ -199,6 +200,8 @@ TEST_F(Metrics, AreComparedByTheirLastValues) {
     metric("peak_bytes", {.step = 1, .time = 1250, .value = 4096});
     other.sink().add(
         schema::MetricRow{.step = 0, .time = 5000, .name = other.sink().intern("<b>accuracy"), .value = 0.5});
+    other.sink().add(schema::MetricRow{
+        .step = 0, .time = 5000, .name = other.sink().intern("marked"), .rank = 0, .value = 3});
     const auto first = run_.take(), second = other.take();
     const Comparison comparison = compare({first.get(), second.get()});
     std::map<std::string, std::vector<double>> rows;
@@ -207,6 +210,8 @@ TEST_F(Metrics, AreComparedByTheirLastValues) {
     EXPECT_THAT(rows.at("loss, last (mean over ranks)"), ElementsAre(1, testing::IsNan()));
     EXPECT_THAT(rows.at("images_per_second, last (sum over ranks)"), ElementsAre(9, testing::IsNan()));
     EXPECT_THAT(rows.at("<b>accuracy, last (mean over ranks)"), ElementsAre(testing::IsNan(), 0.5));
+    EXPECT_THAT(rows.at("marked, last (mean over ranks)"), ElementsAre(testing::IsNan(), 3))
+        << "only one rank reports it";
     EXPECT_FALSE(rows.contains("peak_bytes, last (largest of the ranks)"));
     EXPECT_THAT(render(comparison, report::Format::json),
                 HasSubstr(R"("metrics":{"loss":1.0,"images_per_second":9.0,"peak_bytes":4096.0})"));

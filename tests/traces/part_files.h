@@ -46,7 +46,7 @@ struct PartSpec {
     std::vector<schema::ScheduleRow> schedule;
     std::vector<std::pair<std::string, schema::MetricRow>> metrics;  // by name; `time` in the job's time
     struct Mark {
-        int rank = 0;
+        int rank = 0;           // none of the part's: a thread without a rank marks
         std::int64_t time = 0;  // the job's
         std::string text;
     };

@@ -274,6 +274,19 @@ std::vector<std::string> run_names(const std::vector<std::string>& files) {
     return names;
 }
 
+// The last values of the job's metrics. One that a single rank reports, as where only rank 0 marks the loss,
+// is the job's.
+void fill_metrics(const store::Trace& trace, const Selection& selection, RunColumn& run) {
+    const MetricsReport report = metrics_report(trace, selection);
+    for (std::size_t i = 0; i < report.curves.size(); ++i) {  // the job's comes before those of ranks
+        const MetricCurve& curve = report.curves[i];
+        const bool first = i == 0 || report.curves[i - 1].name != curve.name;
+        const bool last = i + 1 == report.curves.size() || report.curves[i + 1].name != curve.name;
+        if (first && (curve.rank < 0 || last))
+            run.metrics.emplace_back(curve.name, curve.points.back().value);
+    }
+}
+
 Comparison compare(const std::vector<const store::Trace*>& traces, const Selection& selection) {
     return compare(traces, std::vector<Selection>(traces.size(), selection));
 }
@@ -291,8 +304,7 @@ Comparison compare(const std::vector<const store::Trace*>& traces, const std::ve
         fill_memory(trace, selection, run);
         fill_collectives(trace, selection, run);
         if (const auto step = diverged_step(trace)) run.diverged_step = static_cast<double>(*step);
-        for (const MetricCurve& curve : metrics_report(trace, selection).curves)
-            if (curve.rank < 0) run.metrics.emplace_back(curve.name, curve.points.back().value);
+        fill_metrics(trace, selection, run);
         comparison.runs.push_back(std::move(run));
     }
     return comparison;

@@ -215,11 +215,12 @@ MetricsReport metrics_report(const store::Trace& trace, const Selection& selecti
         const auto& [order, metric, rank] = key;
         if (!name.empty() && metric != name && !(loss && metric == kLoss)) continue;
         std::erase_if(points, [&, of = rank](const MetricPoint& p) { return !is_kept(selection, of, p); });
-        if (points.empty()) continue;
+        const bool reduced = rank < 0 && from_ranks.contains(metric);
+        if (points.empty() || (reduced && selection.rank)) continue;  // one rank's own is asked for
         schema::sort_rows(points, [](const MetricPoint& a, const MetricPoint& b) {
             return std::tie(a.step, a.time) < std::tie(b.step, b.time);
         });
-        report.curves.push_back({metric, rank, std::move(points), rank < 0 && from_ranks.contains(metric)});
+        report.curves.push_back({metric, rank, std::move(points), reduced});
     }
     if (!loss) return report;
     report.reached = ReachedLoss{.asked = *loss, .point = {}, .has_steps = !trace.steps.empty()};

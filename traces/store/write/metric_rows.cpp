@@ -48,13 +48,15 @@ void for_ranges(Database& database, const std::map<std::int64_t, std::string>& t
     }
 }
 
-// The ranks of threads: their own or, if they have none, that of their process.
+// The ranks of threads: their own or, if they have none, that of their process if it has one alone, as where
+// traces are loaded. (Where work that a thread launched tells its rank there, its marks are no rows.)
 class RanksOfThreads {
   public:
     explicit RanksOfThreads(Database& database) {
         Statement threads(database, "SELECT globalTid, rank FROM SHARD_THREADS");
         while (threads.step()) threads_.emplace(threads.integer(0), static_cast<int>(threads.integer(1)));
-        Statement ranks(database, "SELECT globalPid, min(rank) FROM SHARD_RANKS GROUP BY globalPid");
+        Statement ranks(
+            database, "SELECT globalPid, min(rank) FROM SHARD_RANKS GROUP BY globalPid HAVING count(*) = 1");
         while (ranks.step()) processes_.emplace(ranks.integer_or(0, 0), static_cast<int>(ranks.integer(1)));
     }
     std::optional<int> of(std::int64_t thread) const {
