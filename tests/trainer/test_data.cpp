@@ -346,7 +346,7 @@ TEST_F(TextData, ValidationGivesWholeBatchesOfAllRanks) {
         EXPECT_STREQ(
             error.what(),
             "data.batch: there are 12 held-out samples, and one batch of all 4 ranks takes 4 × 8 = 32; "
-            "lower it, or hold out more");
+            "lower it, or hold out more (data.validation, data.test)");
     }
 }
 

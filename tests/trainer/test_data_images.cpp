@@ -129,9 +129,13 @@ TEST_F(CifarFiles, OfAFolderToValidateOnAreTheTestSet) {
     EXPECT_THAT([&] { open_data(job); },
                 ::testing::ThrowsMessage<DataError>(
                     HasSubstr("job.toml:8: data.validation_path: the folder " + folder_.path() +
-                              " has no test_batch.bin or test.bin to validate on directly in it")));
+                              " has no test_batch.bin or test.bin to validate or test on directly in it")));
     write("test_batch.bin", 5);
     EXPECT_EQ(open_data(job).validation->samples(), 5);
+    const job::Job both = job_of(write("data_batch_1.bin", 3), key + "\ntest_path = '" + folder_ / "." + "'");
+    EXPECT_THAT([&] { open_data(both); },
+                ::testing::ThrowsMessage<DataError>(HasSubstr("job.toml:9: data.test_path: " + folder_ / "." +
+                                                              " is also what data.validation_path names")));
 }
 
 TEST_F(CifarFiles, SayWhatIsWrong) {
@@ -149,7 +153,7 @@ TEST_F(CifarFiles, SayWhatIsWrong) {
     const job::Job too_few = job_of(write("data.bin", 2), "validation = 0.1");
     EXPECT_THAT([&] { open_data(too_few); },
                 ::testing::ThrowsMessage<DataError>(
-                    HasSubstr("job.toml:8: data.validation: 0.1 of 2 images is not some of them")));
+                    HasSubstr("job.toml:8: data.validation: 0.1 of 2 images is less than one image")));
 }
 
 // Those to validate on are seen once, in one order, and not trained on; the others are.

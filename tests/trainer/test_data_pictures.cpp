@@ -249,7 +249,7 @@ TEST_F(ImageFolders, OfIdxFilesHaveGreyImages) {
     const std::string key = "validation_path = '" + folder_.path() + "'";
     EXPECT_THAT(open_error(folder_.path(), key),
                 HasSubstr("job.toml:8: data.validation_path: the folder " + folder_.path() +
-                          " has no images to validate on: neither a folder for each class"));
+                          " has no images to validate or test on: neither a folder for each class"));
     write("t10k-images-idx3-ubyte", idx_file({2, 8, 8}, std::vector<unsigned char>(128, 51)));
     write("t10k-labels-idx1-ubyte", idx_file({2}, {1, 1}));
     EXPECT_EQ(open_data(job_of(folder_.path(), key)).validation->samples(), 2);

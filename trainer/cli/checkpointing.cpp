@@ -84,7 +84,7 @@ data::Position Checkpointing::start() const {
     const checkpoint::Manifest& manifest = stored_->manifest();
     // The samples of another library's run are unknown.
     return {manifest.step,
-            stored_->is_foreign() ? manifest.step * job_.samples_per_step() : manifest.samples};
+            stored_->foreign() ? manifest.step * job_.samples_per_step() : manifest.samples};
 }
 
 void Checkpointing::prepare(const sharding::Program& program, const data::Tokenizer* used,
@@ -138,18 +138,18 @@ std::unique_ptr<checkpoint::CheckpointLoader> Checkpointing::loader_of(
         joined_ ? std::optional(joined_->world().rank()) : std::nullopt);
 }
 
-std::int64_t Checkpointing::load_best(int rank, std::int64_t steps_done, executor::RankRunner& runner) {
+data::Position Checkpointing::load_best(int rank, data::Position done, executor::RankRunner& runner) {
     std::string folder = best();
     if (joined_) folder = joined_->world().broadcast(folder);  // only rank 0's process keeps checkpoints
-    if (folder.empty()) return steps_done;
+    if (folder.empty()) return done;
     {
         const std::lock_guard lock(mutex_);
         if (!best_) best_ = std::make_unique<checkpoint::StoredCheckpoint>(folder);
-        if (best_->manifest().step == steps_done) return steps_done;
+        if (best_->manifest().step == done.steps) return done;
         if (!best_loader_) best_loader_ = loader_of(*best_, checkpoint::LoadUse::weights);
     }
     best_loader_->fill(rank, memory_of(runner));
-    return best_->manifest().step;
+    return {best_->manifest().step, best_->manifest().samples};
 }
 
 std::string Checkpointing::best() const {
@@ -172,8 +172,8 @@ void Checkpointing::attach(executor::RunOptions& options) {
         };
     }
     if (job_.checkpoint.keep.best) {
-        options.hooks.before_test = [this](int rank, std::int64_t steps_done, executor::RankRunner& runner) {
-            return load_best(rank, steps_done, runner);
+        options.hooks.before_test = [this](int rank, data::Position done, executor::RankRunner& runner) {
+            return load_best(rank, done, runner);
         };
     }
     if (saver_) {

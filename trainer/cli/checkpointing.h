@@ -67,8 +67,8 @@ class Checkpointing {
     void compare_manifests();
     std::unique_ptr<checkpoint::CheckpointLoader> loader_of(const checkpoint::StoredCheckpoint& stored,
                                                             checkpoint::LoadUse use) const;
-    // Puts the parameters of the best checkpoint in place; returns the steps after which it was saved.
-    std::int64_t load_best(int rank, std::int64_t steps_done, executor::RankRunner& runner);
+    // Puts the parameters of the best checkpoint in place; returns after what it was saved.
+    data::Position load_best(int rank, data::Position done, executor::RankRunner& runner);
 
     const job::Job& job_;
     Joined* const joined_;

@@ -40,7 +40,7 @@ std::vector<CifarFile> files_at(const std::string& path, ImageSet set) {
                         "CIFAR files",
                         path,
                         set == ImageSet::test
-                            ? "test_batch.bin or test.bin to validate on"
+                            ? "test_batch.bin or test.bin to validate or test on"
                             : "*.bin file to train on (test_batch.bin and test.bin are left out)"));
     }
     return files;

@@ -56,7 +56,7 @@ std::unique_ptr<ImageFiles> open_format(const std::string& key, const std::strin
                 key, fmt::format("the folder {} has no images to {} on: neither a folder for each class, nor "
                                  "*.bin files of CIFAR, nor {}-images-idx3-ubyte; unpack its files if they "
                                  "are compressed, or name another",
-                                 path, set == ImageSet::test ? "validate" : "train",
+                                 path, set == ImageSet::test ? "validate or test" : "train",
                                  set == ImageSet::test ? "t10k" : "train"));
         }
     } else if (IdxImages::has_name(path)) {

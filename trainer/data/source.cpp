@@ -3,9 +3,11 @@
 
 #include <cmath>
 #include <cstddef>
+#include <filesystem>
 #include <new>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <tuple>
 #include <vector>
 
@@ -154,9 +156,12 @@ DataSource prepared_images(const job::Job& job) {
     for (const auto& [key, of, part] :
          {std::tuple{"data.validation", data.validation, validation}, {"data.test", data.test, test}}) {
         if (of > 0 && (part == 0 || left <= 0)) {
-            throw DataError(key,
-                            fmt::format("{} of {} images {}; set it to another share", of, files->images(),
-                                        part == 0 ? "is not some of them" : "leaves none to train on"));
+            throw DataError(key, part == 0
+                                     ? fmt::format("{} of {} images is less than one image; raise it", of,
+                                                   files->images())
+                                     : fmt::format("no image is left to train on: data.validation is {} and "
+                                                   "data.test {} of {} images; lower one of them",
+                                                   data.validation, data.test, files->images()));
         }
     }
     source.train = some(files, {validation + test, left}, true);
@@ -171,6 +176,14 @@ DataSource prepared_images(const job::Job& job) {
         }
         return some(other, {0, other->images()}, false);
     };
+    if (std::error_code error; !data.test_path.empty() && !data.validation_path.empty() &&
+                               std::filesystem::equivalent(data.validation_path, data.test_path, error)) {
+        throw DataError(
+            "data.test_path",
+            fmt::format("{} is also what data.validation_path names, by which a run is chosen; name "
+                        "images that nothing else uses",
+                        data.test_path));
+    }
     source.validation = held_out("data.validation_path", data.validation_path, {0, validation});
     source.test = held_out("data.test_path", data.test_path, {validation, test});
     return source;
@@ -184,7 +197,7 @@ std::int64_t whole_batches(const Dataset& validation, int ranks, int batch) {
         throw DataError(
             "data.batch",
             fmt::format("there {} {} held-out sample{}, and one batch of all {} rank{} takes {} × {} = {}; "
-                        "lower it, or hold out more",
+                        "lower it, or hold out more (data.validation, data.test)",
                         validation.samples() == 1 ? "is" : "are", validation.samples(),
                         validation.samples() == 1 ? "" : "s", ranks, ranks == 1 ? "" : "s", ranks, batch,
                         rows));

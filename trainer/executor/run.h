@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "trainer/data/dataset.h"
+#include "trainer/data/epochs.h"
 #include "trainer/executor/devices.h"
 #include "trainer/executor/step_metrics.h"
 #include "trainer/plan/account.h"
@@ -73,9 +74,9 @@ struct RunHooks {
     // first step, not from this run's. Until the last rank's call has returned, all ranks' streams are empty
     // and no rank continues.
     std::function<void(int rank, std::int64_t steps_done, RankRunner&)> at_step_end;
-    // Before the test, likewise: may put other parameters in place, and returns the steps after which these
-    // were.
-    std::function<std::int64_t(int rank, std::int64_t steps_done, RankRunner&)> before_test;
+    // Before the test, likewise: may put other parameters in place, and returns after how many steps and
+    // samples these were.
+    std::function<data::Position(int rank, data::Position done, RankRunner&)> before_test;
 };
 
 struct RunOptions {

@@ -96,7 +96,8 @@ class Training {
     void on_loss_scale(const LossScaleStep& step);
     void on_validation(const BoardLoss& loss);
     void on_test(const BoardLoss& loss);
-    ValidationReport evaluated(const BoardLoss& loss, const char* loss_name, const char* accuracy_name);
+    ValidationReport evaluated(const BoardLoss& loss, const MetricPlace& place, const char* loss_name,
+                               const char* accuracy_name);
     void mark_divergence(const MetricPlace& place);
     void judge_losses();
     LossBoard& board(std::string_view name) {
@@ -145,6 +146,8 @@ class Training {
     // When training began or went on after a pause, in seconds since the start, and the step whose loss the
     // pause reads: of this process's first rank.
     std::atomic<double> resumed_{0};
+    // Of the parameters that are tested, where a hook put them in place; written between two meetings.
+    std::optional<std::int64_t> tested_samples_;
     std::atomic<std::int64_t> paused_after_{-1};
     double known_ = -1;               // when the latest loss was known, in seconds since the start
     std::int64_t since_pause_ = 0;    // losses that were known since training went on
@@ -347,12 +350,14 @@ void Training::validate(int rank, std::int64_t steps_done, RankRunner& runner) {
 }
 
 void Training::test(int rank, std::int64_t steps_done, RankRunner& runner) {
+    data::Position tested = position_after(steps_done);
     if (options_.hooks.before_test) {
         ranks_.meet();
-        steps_done = options_.hooks.before_test(rank, steps_done, runner);
+        tested = options_.hooks.before_test(rank, tested, runner);
+        if (rank == ranks_.here().front()) tested_samples_ = tested.samples;
         ranks_.meet();
     }
-    evaluate({*options_.test_data, test_batches_, kTest, kTestAccuracy}, rank, steps_done, runner);
+    evaluate({*options_.test_data, test_batches_, kTest, kTestAccuracy}, rank, tested.steps, runner);
 }
 
 void Training::evaluate(const HeldOut& held_out, int rank, std::int64_t steps_done, RankRunner& runner) {
@@ -474,12 +479,12 @@ MetricPlace Training::place_of(std::int64_t step) const {
 }
 
 // What the ranks found in held-out data, and its metrics.
-ValidationReport Training::evaluated(const BoardLoss& loss, const char* loss_name,
+ValidationReport Training::evaluated(const BoardLoss& loss, const MetricPlace& place, const char* loss_name,
                                      const char* accuracy_name) {
     const ValidationReport report{loss.step, loss.loss, loss.pieces, accuracy_};
     if (options_.recorder) {
         options_.recorder->describe_with(
-            [place = place_of(loss.step), report, loss_name, accuracy_name](traces::store::EventSink& sink) {
+            [place, report, loss_name, accuracy_name](traces::store::EventSink& sink) {
                 add_metric(sink, place, loss_name, report.loss);
                 if (report.accuracy) add_metric(sink, place, accuracy_name, *report.accuracy);
             });
@@ -488,12 +493,14 @@ ValidationReport Training::evaluated(const BoardLoss& loss, const char* loss_nam
 }
 
 void Training::on_validation(const BoardLoss& loss) {
-    result_.validation.push_back(evaluated(loss, "validation_loss", "accuracy"));
+    result_.validation.push_back(evaluated(loss, place_of(loss.step), "validation_loss", "accuracy"));
     if (options_.on_validation) options_.on_validation(result_.validation.back());
 }
 
 void Training::on_test(const BoardLoss& loss) {
-    result_.test = evaluated(loss, "test_loss", "test_accuracy");
+    MetricPlace place = place_of(loss.step);
+    if (tested_samples_) place.sample = *tested_samples_;  // a checkpoint's, perhaps of a run before this one
+    result_.test = evaluated(loss, place, "test_loss", "test_accuracy");
     if (options_.on_test) options_.on_test(*result_.test);
 }
 
