@@ -201,7 +201,7 @@ TEST_F(Metrics, AreComparedByTheirLastValues) {
     other.sink().add(
         schema::MetricRow{.step = 0, .time = 5000, .name = other.sink().intern("<b>accuracy"), .value = 0.5});
     other.sink().add(schema::MetricRow{
-        .step = 0, .time = 5000, .name = other.sink().intern("marked"), .rank = 0, .value = 3});
+        .step = 0, .time = 5000, .rank = 0, .name = other.sink().intern("marked"), .value = 3});
     const auto first = run_.take(), second = other.take();
     const Comparison comparison = compare({first.get(), second.get()});
     std::map<std::string, std::vector<double>> rows;
