@@ -1,9 +1,11 @@
 // Convolutions compared with the sum that defines them, their gradients with finite differences of it.
+#include <cstdlib>
 #include <string>
 #include <thread>
 #include <tuple>
 
 #include <gtest/gtest.h>
+#include <sys/prctl.h>
 
 #include "tests/trainer/kernel_testing.h"
 #include "trainer/kernels/convolution.h"
@@ -168,6 +170,40 @@ TEST(Convolution, OneDnnHasCodeForWideRegisters) {
 #else
     GTEST_SKIP() << "oneDNN's code is for x86";
 #endif
+}
+
+#ifndef PR_SET_MDWE  // Linux 6.3
+#define PR_SET_MDWE 65
+#define PR_MDWE_REFUSE_EXEC_GAIN 1
+#define PR_GET_MDWE 66
+#endif
+
+// As under systemd's MemoryDenyWriteExecute=: oneDNN then compiles nothing. No other test has this shape, so
+// that its code is not in the library's cache.
+TEST(Convolution, WhereNoCodeCanBeMadeItIsAMatmul) {
+    if (!OneDnn::get().usable()) GTEST_SKIP() << OneDnn::get().description();
+    if (prctl(PR_GET_MDWE, 0, 0, 0, 0) < 0) GTEST_SKIP() << "the kernel cannot refuse writable code";
+    const ConvolutionShape shape{{1, 10, 11, 16}, 16, {3, 1, 1}};
+    const Floats x = normals(shape.image.elements(), "x"), dy = normals(shape.result().elements(), "dy");
+    const Floats w = normals(static_cast<std::size_t>(shape.out) * shape.depth(), "w");
+    const auto is_matmul = [&] {
+        Floats y(dy.size(), NAN), dx(x.size(), NAN), dw(w.size(), NAN);
+        Floats plain_y = y, plain_dx = dx, plain_dw = dw;
+        kChosen.forward(x.data(), w.data(), nullptr, y.data(), shape);
+        kChosen.backward_input(dy.data(), w.data(), dx.data(), shape);
+        kChosen.backward_weight(dy.data(), x.data(), dw.data(), shape);
+        kMatmul.forward(x.data(), w.data(), nullptr, plain_y.data(), shape);
+        kMatmul.backward_input(dy.data(), w.data(), plain_dx.data(), shape);
+        kMatmul.backward_weight(dy.data(), x.data(), plain_dw.data(), shape);
+        return y == plain_y && dx == plain_dx && dw == plain_dw &&
+               !OneDnn::get().convolve(x.data(), w.data(), nullptr, y.data(), shape);
+    };
+    EXPECT_EXIT(
+        {
+            if (prctl(PR_SET_MDWE, PR_MDWE_REFUSE_EXEC_GAIN, 0, 0, 0) != 0) std::_Exit(2);
+            std::_Exit(is_matmul() ? 0 : 1);
+        },
+        ::testing::ExitedWithCode(0), "");
 }
 
 TEST(Convolution, SaysHowItIsDone) {

@@ -35,8 +35,8 @@ class OneDnn {
     // As bf16_matmul, but no size may be 0; only if has_bf16().
     void multiply(const MatmulShape& shape, const Bf16* a, const Bf16* b, const Bf16* bias, Bf16* c) const;
 
-    // As the functions of convolution.h. False, and nothing is done, if it is not usable or has no code of
-    // its own for the shape: its general code takes a hundred times as long as a matmul.
+    // As the functions of convolution.h. False, and nothing is done, if it is not usable, cannot compile, or
+    // has no code of its own for the shape: its general code takes a hundred times as long as a matmul.
     bool convolve(const float* x, const float* w, const float* bias, float* y,
                   const ConvolutionShape& shape) const;
     bool convolve_backward_input(const float* dy, const float* w, float* dx,

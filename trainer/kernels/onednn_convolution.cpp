@@ -9,6 +9,7 @@
 
 #include <map>
 #include <optional>
+#include <stdexcept>
 #include <string_view>
 #include <tuple>
 #include <utility>
@@ -129,13 +130,23 @@ Convolution compile(const OfThread& thread, const Key& key) {
     return made;
 }
 
+// None where the library fails to: machine code cannot be made where the kernel refuses memory that is both
+// written and executed (systemd's MemoryDenyWriteExecute=).
+Convolution compiled_or_none(const OfThread& thread, const Key& key) {
+    try {
+        return compile(thread, key);
+    } catch (const std::runtime_error&) {
+        return {};
+    }
+}
+
 // The calling thread's, compiled on first use; null if there is none.
 const Convolution* convolution_of(const OneDnn::Library* library, const Key& key) {
     if (!library || key.shape.image.elements() == 0 || key.shape.result().elements() == 0) return nullptr;
     const OfThread& thread = OfThread::get(*library);  // before the convolutions, which end before it does
     thread_local std::map<Key, Convolution> convolutions;
     auto found = convolutions.find(key);
-    if (found == convolutions.end()) found = convolutions.emplace(key, compile(thread, key)).first;
+    if (found == convolutions.end()) found = convolutions.emplace(key, compiled_or_none(thread, key)).first;
     return found->second.run ? &found->second : nullptr;
 }
 
