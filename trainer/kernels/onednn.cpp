@@ -5,6 +5,7 @@
 
 #ifdef SHARDSCOPE_ONEDNN_2
 
+#include <cstdlib>
 #include <map>
 #include <stdexcept>
 #include <utility>
@@ -39,6 +40,9 @@ const OfThread& OfThread::get(const OneDnn::Library& library) {
                                                     library.primitive_attr_create)};
         check(library.primitive_attr_set_scratchpad_mode(thread.attributes.get(), dnnl_scratchpad_mode_user),
               "set its scratch memory");
+        // fp32 stays fp32, whatever ONEDNN_DEFAULT_FPMATH_MODE says.
+        check(library.primitive_attr_set_fpmath_mode(thread.attributes.get(), dnnl_fpmath_mode_strict),
+              "set its precision");
         return thread;
     };
     thread_local const OfThread mine = made();
@@ -105,6 +109,15 @@ bool tiles_are_described() {
 #endif
 }
 
+// Whether the user limits the library's instructions.
+bool has_limit() {
+    for (const char* name : {"ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA"}) {
+        const char* value = std::getenv(name);
+        if (value && *value) return true;
+    }
+    return false;
+}
+
 }  // namespace
 
 const OneDnn& OneDnn::get() {
@@ -135,8 +148,8 @@ OneDnn::OneDnn() {
         return;
     }
     // The library uses tiles wherever the processor reports them, and crashes with an illegal instruction if
-    // CPUID does not describe their sizes.
-    if (!tiles_are_described()) library->set_max_cpu_isa(dnnl_cpu_isa_avx512_core_bf16);
+    // CPUID does not describe their sizes. A limit of ours would replace the user's.
+    if (!tiles_are_described() && !has_limit()) library->set_max_cpu_isa(dnnl_cpu_isa_avx512_core_bf16);
     library->set_omp_threads(1);
     if (library->engine_create(&library->engine, dnnl_cpu, 0) != dnnl_success) {
         description_ = "oneDNN cannot use this processor";

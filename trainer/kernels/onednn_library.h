@@ -29,6 +29,7 @@ namespace shardscope::trainer::kernels {
     F(memory_desc_init_by_strides) F(memory_desc_init_by_tag) F(memory_desc_get_size) F(memory_desc_equal) \
     F(memory_create) F(memory_destroy) F(memory_set_data_handle)                                           \
     F(primitive_attr_create) F(primitive_attr_destroy) F(primitive_attr_set_scratchpad_mode)               \
+    F(primitive_attr_set_fpmath_mode)                                                                      \
     F(matmul_desc_init) F(convolution_forward_desc_init) F(convolution_backward_data_desc_init)            \
     F(convolution_backward_weights_desc_init) F(reorder_primitive_desc_create)                             \
     F(primitive_desc_create) F(primitive_desc_destroy) F(primitive_desc_query) F(primitive_desc_query_md)  \
