@@ -58,7 +58,7 @@ cp -r "$tree"/samples/{queries,talk,pytorch} "$out/samples/"
 rm -rf "$out"/samples/pytorch/__pycache__
 
 # The libraries of a bare system: C, C++ and their parts. All other linked libraries are packed, and OpenBLAS, which is
-# loaded at run time. oneDNN (bf16 matmuls on the processor, 38 MiB) is omitted.
+# loaded at run time. oneDNN (convolutions and bf16 matmuls on the processor, 38 MiB) is omitted.
 needed_by() { # FILE: the paths of the libraries that it links, and they link
     ldd "$1" | sed -n 's/^[^/]*=> \(\/[^ ]*\) .*/\1/p' |
         grep -vE '/(libc|libm|libdl|librt|libpthread|libstdc\+\+|libgcc_s)\.so[.0-9]*$' || true

@@ -22,7 +22,7 @@ SHARDSCOPE_INLINE void scale_columns(const float* x, const float* factor, const 
 }
 
 // The mean of each column, and the sum of squares of the deviations from it. Each block of rows, which stays
-// in the L1 cache, has its own; they are joined as those of ranks (batch_norm_synced_forward).
+// in the caches, has its own; they are joined as those of ranks (batch_norm_synced_forward).
 SHARDSCOPE_INLINE void moments(const float* x, float* mean, float* squares, std::size_t rows,
                                std::size_t columns) {
     for (std::size_t first = 0; first < columns; first += kColumnTile) {

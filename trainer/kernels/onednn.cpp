@@ -227,7 +227,7 @@ const OneDnn& OneDnn::get() {
     static const OneDnn library;
     return library;
 }
-OneDnn::OneDnn() : description_("built without oneDNN 2: its header was not found") {}
+OneDnn::OneDnn() : description_("built without oneDNN: no header of oneDNN 2 was found") {}
 OneDnn::~OneDnn() = default;
 void OneDnn::multiply(const MatmulShape&, const Bf16*, const Bf16*, const Bf16*, Bf16*) const {}
 
