@@ -84,12 +84,54 @@ parity "gpt.toml, 4 experts that pairs of ranks divide" 2e-5 "$samples/gpt.toml"
     --data.path="$text" --model.experts=4 --model.experts_per_token=2 --model.balance_loss=0.01 --parallel.expert=2
 
 # Batch norms of few pixels amplify rounding, so that training parts what is alike: a resnet50's steps are too small to
-# change it, a resnet18's are small.
-section "networks for images: losses within 1e-4 of the processor's (a resnet18's 2e-3), peak memory equal"
+# change it, a resnet18's are small. So the losses check forwards, and the gradients of a first step are compared
+# themselves, of SGD's momentum, which begins as the gradient. A ReLU of a number near 0 may go the other way, which moves
+# all gradients by about a hundredth.
+section "networks for images: losses within 1e-4 of the processor's (a resnet18's 2e-3), gradients within 3e-2, peak memory equal"
+momenta() { # NAME: of the run's checkpoint, a line for each piece: offset, elements, PARAMETER
+    awk 'function of(piece, key) { sub(".*\"" key "\":\"?", "", piece); sub(/[",}].*/, "", piece); return piece }
+        { for (i = split($0, pieces, "{"); i > 0; --i) if (pieces[i] ~ /"state":"momentum_buffer"/)
+              print of(pieces[i], "offset"), of(pieces[i], "elements"), of($0, "path") }' \
+        "$work/$1.saved/step-1/manifest.json" | sort -n
+}
+numbers() { od -A n -v -t f4 -w4 "$work/$1.saved/step-1/full.bin"; } # NAME: of the run's checkpoint
+gradients() { # WHAT TOLERANCE JOB KEY ...: the largest difference from the processor's, of the largest of the parameter
+    local what=$1 tolerance=$2 name worst keys=(--run.steps=1 --optimizer.momentum=0.9 --checkpoint.format=full)
+    shift 2
+    for name in host card; do
+        rm -rf "$work/$name.saved"
+        if ! train $name "$@" "${keys[@]}" --checkpoint.save="$work/$name.saved" \
+            --run.device="$([[ $name == host ]] && echo cpu || echo "$device")"; then
+            failed "$what" "on the ${name/host/processor}: $(tail -n 1 "$work/$name.err")"
+            return
+        fi
+        momenta $name >"$work/$name.momenta"
+    done
+    if [[ ! -s $work/host.momenta ]] || ! cmp -s "$work/host.momenta" "$work/card.momenta"; then
+        failed "$what" "the checkpoints have no gradients, or not the same parameters'"
+        return
+    fi
+    worst=$(paste <(numbers host) <(numbers card) | awk '
+        NR == FNR { begin[++n] = $1 / 4 + 1; end[n] = $1 / 4 + $2; path[n] = $3; next }
+        FNR == 1 { p = 1 }
+        p <= n && FNR >= begin[p] {
+            if ($1 !~ /[0-9]/ || $2 !~ /[0-9]/) { print "inf " path[p]; wrong = 1; exit }
+            size = $1 < 0 ? -$1 : $1; difference = $1 < $2 ? $2 - $1 : $1 - $2
+            if (size > largest) largest = size
+            if (difference > most) most = difference
+            if (FNR < end[p] || path[p] == path[p + 1] && p++) next
+            if (most > 0) most = largest > 0 ? most / largest : 1
+            if (most >= worst) { worst = most; where = path[p] }
+            ++p; most = largest = 0
+        }
+        END { if (!wrong) { if (p > n) printf "%.2g %s\n", worst, where; else print "inf " path[p] } }' "$work/host.momenta" -)
+    compare "$what, ${worst#* }" "${worst% *}" "<=" "$tolerance"
+}
 images() { # WHAT TOLERANCE KEY ...
     local what=$1 tolerance=$2
     shift 2
     parity "$what" "$tolerance" "$here/images.toml" "$@"
+    gradients "$what: gradients" 3e-2 "$here/images.toml" "$@"
 }
 images "resnet18" 2e-3 --model.width=16 --optimizer.lr=0.001
 images "resnet18, FSDP, synced batch norms" 2e-3 --model.width=18 --optimizer.lr=0.001 \

@@ -1,5 +1,7 @@
 // Whole jobs on the CUDA device, simulated on the CPU: the same Plans, whatever the strategy, give the CPU's
 // losses and memory, and the same bits as each other; in whatever order the streams run.
+#include <algorithm>
+#include <cstring>
 #include <map>
 #include <mutex>
 #include <utility>
@@ -12,6 +14,7 @@
 #include "played_job.h"
 #include "tests/traces/temporary_folder.h"
 #include "tests/trainer/image_data.h"
+#include "tests/trainer/kernel_testing.h"
 #include "trainer/executor/rank_runner.h"
 
 namespace shardscope::trainer::cuda {
@@ -105,11 +108,58 @@ TEST(CudaRuns, AnExpertGroupGivesTheLossesAndTheMemoryOfTheCpu) {
     for (std::size_t r = 0; r < cpu.peaks.size(); ++r) EXPECT_EQ(cuda.peaks[r].bytes, cpu.peaks[r].bytes);
 }
 
+// The gradients of a run's first step, by parameter: of SGD's momentum, which begins as the gradient.
+class FirstGradients {
+  public:
+    explicit FirstGradients(const job::Job& job) : program_(job) {}
+
+    executor::RunOptions options() {
+        executor::RunOptions options;
+        options.hooks.at_step_end = [this](int rank, std::int64_t steps_done, executor::RankRunner& runner) {
+            if (steps_done == 1) read(rank, runner);
+        };
+        return options;
+    }
+    const std::map<int, testing::Vector>& of_parameters() const { return gradients_; }
+
+  private:
+    void read(int rank, executor::RankRunner& runner) {
+        const std::lock_guard lock(mutex_);
+        for (const sharding::StatePiece& piece : program_.optimizer().pieces(rank)) {
+            if (piece.state != "momentum_buffer") continue;
+            const plan::HostView view = runner.contents(piece.where);
+            ASSERT_EQ(view.bytes().size(), static_cast<std::size_t>(piece.elements) * sizeof(float));
+            testing::Floats values(static_cast<std::size_t>(piece.elements));
+            std::memcpy(values.data(), view.bytes().data(), view.bytes().size());
+            testing::Vector& all = gradients_[piece.parameter];
+            const auto end = static_cast<std::size_t>(piece.first + piece.elements);
+            if (all.size() < end) all.resize(end);
+            std::copy(values.begin(), values.end(), all.begin() + piece.first);
+        }
+    }
+
+    sharding::Program program_;
+    std::mutex mutex_;
+    std::map<int, testing::Vector> gradients_;
+};
+
+// No gradient differs by more than `tolerance` of its parameter's largest.
+void expect_near(const FirstGradients& cuda, const FirstGradients& cpu, double tolerance, const char* what) {
+    ASSERT_GT(cpu.of_parameters().size(), 10U) << what;
+    ASSERT_EQ(cuda.of_parameters().size(), cpu.of_parameters().size()) << what;
+    for (const auto& [parameter, expected] : cpu.of_parameters()) {
+        const testing::Vector& found = cuda.of_parameters().at(parameter);
+        ASSERT_EQ(found.size(), expected.size()) << what << ", parameter " << parameter;
+        EXPECT_LE(testing::relative_error(found, expected), tolerance) << what << ", parameter " << parameter;
+    }
+}
+
 // Steps and a validation of each network for images: all kernels that their Plans name. Batch norms of few
 // pixels amplify rounding, and a ReLU of a number near 0 may go the other way, which moves all gradients by
-// about a hundredth. A small step of a resnet18 hides that; a resnet50 on the processor differs from itself
-// with other ranks by some hundredths after one step, so its steps are too small to change it.
-TEST(CudaRuns, NetworksForImagesGiveTheLossesAndTheMemoryOfTheCpu) {
+// about a hundredth. A small step of a resnet18 hides that from the losses; a resnet50 on the processor
+// differs from itself with other ranks by some hundredths after one step, so its steps are too small to
+// change it. Hence the losses check forwards, and the gradients of the first step are compared themselves.
+TEST(CudaRuns, NetworksForImagesGiveTheLossesTheGradientsAndTheMemoryOfTheCpu) {
     const traces::TemporaryFolder folder;
     const std::string train = folder / "data_batch_1.bin", test = folder / "test_batch.bin";
     testing::write_cifar(train, 40, 1);
@@ -127,13 +177,16 @@ TEST(CudaRuns, NetworksForImagesGiveTheLossesAndTheMemoryOfTheCpu) {
     for (const Case& each : cases) {
         const std::string data = "\n[data]\ntype = 'images'\nimage = 64\nclasses = 10\nbatch = 3\npath = '" +
                                  train + "'\nvalidation_path = '" + test + "'\n";
-        const job::Job job =
-            job::parse_job(std::string("[run]\nsteps = 2\nworkers = 2\nranks = 2\n[model]\n") + each.model +
-                               data + "[train]\nlabel_smoothing = 0.1\n[optimizer]\nlr = " + each.lr +
-                               "\n[parallel]\n" + each.parallel + "\n",
-                           "job.toml");
-        const executor::RunResult cpu = run(job), cuda = run_played(job);
+        job::Job job = job::parse_job(
+            std::string("[run]\nsteps = 2\nworkers = 2\nranks = 2\n[model]\n") + each.model + data +
+                "[train]\nlabel_smoothing = 0.1\n[optimizer]\nmomentum = 0.9\nlr = " + each.lr +
+                "\n[parallel]\n" + each.parallel + "\n",
+            "job.toml");
+        job.checkpoint.every = 1;  // steps after which gradients can be read
+        FirstGradients of_cpu(job), of_cuda(job);
+        const executor::RunResult cpu = run(job, of_cpu.options()), cuda = run_played(job, of_cuda.options());
         expect_near(cuda.losses, cpu.losses, each.tolerance, each.model);
+        expect_near(of_cuda, of_cpu, 0.03, each.model);
         ASSERT_EQ(cuda.validation.size(), 1U);
         EXPECT_NEAR(cuda.validation[0].loss / cpu.validation[0].loss, 1, each.tolerance) << each.model;
         EXPECT_EQ(cuda.validation[0].accuracy, cpu.validation[0].accuracy) << each.model;
