@@ -27,10 +27,6 @@ void launch_repeat_row(const T* row, T* x, std::int64_t rows, std::int64_t colum
     ++repeated_rows;
     for (std::int64_t i = 0; i < rows; ++i) std::copy_n(row, columns, x + i * columns);
 }
-template <class T>
-void launch_row_sums(const T*, T*, std::int64_t, std::int64_t, cudaStream_t) {
-    FAIL() << "no product is a sum of rows";
-}
 // The CPU's type that has the bits of the device's type.
 template <class T>
 using Host = std::conditional_t<sizeof(T) == 2, kernels::Bf16, float>;
@@ -45,8 +41,6 @@ void activation_forward(kernels::ActivationKind kind, const T* x, T* y, std::siz
 }
 template void launch_repeat_row(const float*, float*, std::int64_t, std::int64_t, cudaStream_t);
 template void launch_repeat_row(const Bf16*, Bf16*, std::int64_t, std::int64_t, cudaStream_t);
-template void launch_row_sums(const float*, float*, std::int64_t, std::int64_t, cudaStream_t);
-template void launch_row_sums(const Bf16*, Bf16*, std::int64_t, std::int64_t, cudaStream_t);
 template void activation_forward(kernels::ActivationKind, const float*, float*, std::size_t, const Existing&,
                                  cudaStream_t);
 template void activation_forward(kernels::ActivationKind, const Bf16*, Bf16*, std::size_t, const Existing&,

@@ -134,10 +134,12 @@ TYPED_TEST(CudaGemm, ComputesWhatTheCpuComputes) {
     check_cases(kLinears, text_of, cases<TypeParam>);
 }
 
-// Also covers more rows than a block's 512 threads, and columns that end within a block's 16 or 8.
+// Also covers columns beside packs of 4 and tiles of 128, more rows than a slice has, and more slices than a
+// warp adds at once.
 TYPED_TEST(CudaGemm, BackwardBias) {
     using T = TypeParam;
-    constexpr Linear kTall[] = {{1, 0, 1}, {31, 0, 7}, {513, 0, 33}, {1500, 0, 16}, {700, 0, 40}};
+    constexpr Linear kTall[] = {{1, 0, 1},     {31, 0, 7},    {513, 0, 33},
+                                {1500, 0, 16}, {700, 0, 140}, {40000, 0, 3}};
     check_cases(kTall, text_of, [](const Linear& l) {
         Comparison sums(plan::Kernel::linear_backward_bias, kDType<T>,
                         {static_cast<std::int64_t>(l.rows), static_cast<std::int64_t>(l.out)});

@@ -3,7 +3,6 @@
 
 #include "trainer/cuda/gemm.h"
 #include "trainer/cuda/matmul_library.h"
-#include "trainer/cuda/row_sums.h"
 
 namespace shardscope::trainer::cuda {
 
@@ -87,12 +86,6 @@ void Gemm::use_workspaces(std::byte* both, std::int64_t bytes) {
 
 void Gemm::launch(const plan::Op& op, const std::vector<std::byte*>& data, cudaStream_t stream) {
     const plan::KernelOp& own = op.kernel();
-    if (own.kernel == plan::Kernel::linear_backward_bias) {
-        return with_type(own.dtype, [&]<class T>(T) {
-            launch_row_sums(reinterpret_cast<const T*>(data[1]), reinterpret_cast<T*>(data[0]), own.dims[0],
-                            own.dims[1], stream);
-        });
-    }
     MatmulCall call;
     call.matmul = describe(op);
     call.dtype = own.dtype;

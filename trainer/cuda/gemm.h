@@ -50,11 +50,10 @@ class Gemm {
     // run. Without this call, or with 0 bytes, only algorithms that need no workspace are used.
     void use_workspaces(std::byte* both, std::int64_t bytes);
 
-    // Carries out the matmul of describe(op), a forward with its bias and its activation, or
-    // linear_backward_bias, of op.dtype: the same as run_kernel of
-    // trainer/executor/cpu_kernels.h, except for the order of sums and that an activation may be computed
-    // from the sum before it is rounded. The caller handles op.checks_output. Sums are fp32. Throws
-    // CudaError.
+    // Carries out the matmul of describe(op), a forward with its bias and its activation, of op.dtype: the
+    // same as run_kernel of trainer/executor/cpu_kernels.h, except for the order of sums and that an
+    // activation may be computed from the sum before it is rounded. The caller handles op.checks_output. Sums
+    // are fp32. Throws CudaError.
     void launch(const plan::Op& op, const std::vector<std::byte*>& data, cudaStream_t stream);
 
   private:

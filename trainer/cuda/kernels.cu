@@ -21,6 +21,7 @@
 #include "trainer/cuda/optimizer.h"
 #include "trainer/cuda/reductions.h"
 #include "trainer/cuda/rotary.h"
+#include "trainer/cuda/row_sums.h"
 #include "trainer/cuda/types.h"
 #include "trainer/cuda/vocabulary.h"
 
@@ -294,6 +295,8 @@ void launch_typed(const Operands& o) {
             return scale_by(device, t(0), o.f(1), n);
         case plan::Kernel::sum_of_squares:
             return sum_of_squares(device, in(1), n, o.f64(0));
+        case plan::Kernel::linear_backward_bias:
+            return row_sums(device, in(1), t(0), d(0), d(1));
         case plan::Kernel::layer_norm_forward:
             return layer_norm_forward(device, in(3), in(4), in(5), t(0), o.f(1), o.f(2), d(0), d(1),
                                       device::kNormEps);
@@ -364,7 +367,6 @@ bool launch_untyped(const Operands& o) {
         case plan::Kernel::linear_gelu_forward:
         case plan::Kernel::linear_backward_input:
         case plan::Kernel::linear_backward_weight:
-        case plan::Kernel::linear_backward_bias:
             return device.gemm.launch(o.op, o.data, device.stream), true;
         case plan::Kernel::attention_forward:
         case plan::Kernel::attention_backward:

@@ -3,6 +3,7 @@
 // in double, in order. The rows of a slice depend only on the number of rows.
 #include <algorithm>
 
+#include "trainer/cuda/column_sums.h"
 #include "trainer/cuda/norms.h"
 #include "trainer/cuda/rows.h"
 
@@ -70,46 +71,20 @@ __global__ void __launch_bounds__(kWarps* kWarpLanes)
     }
 }
 
-// out[column] = the sum of the slices' parts: each warp sums 32 columns of every eighth slice, then the eight
-// sums are added.
-template <class T>
-__global__ void __launch_bounds__(kWarps* kWarpLanes)
-    slices_kernel(const float* parts, T* out, int cols, int slices) {
-    __shared__ double sums[kWarps][kWarpLanes];
-    const int lane = static_cast<int>(threadIdx.x) % kWarpLanes,
-              warp = static_cast<int>(threadIdx.x) / kWarpLanes;
-    const int column = static_cast<int>(blockIdx.x) * kWarpLanes + lane;
-    double sum = 0.0;
-    if (column < cols) {
-#pragma unroll 4
-        for (int s = warp; s < slices; s += kWarps) {
-            sum += parts[static_cast<std::size_t>(s) * static_cast<std::size_t>(cols) + column];
-        }
-    }
-    sums[warp][lane] = sum;
-    __syncthreads();
-    if (warp != 0 || column >= cols) return;
-#pragma unroll
-    for (int w = 1; w < kWarps; ++w) sum += sums[w][lane];
-    out[column] = rounded<T>(static_cast<float>(sum));
-}
-
 template <class T, bool kBeta>
 void backward_parameters(const DeviceContext& device, const T* dy, const T* x, const float* mean,
                          const float* rstd, T* dgamma, T* dbeta, int rows, int cols) {
+    constexpr int kSums = kBeta ? 2 : 1;
     const int slice_rows = rows_of_slice(rows), slices = (rows + slice_rows - 1) / slice_rows;
     const std::size_t of_one = static_cast<std::size_t>(slices) * static_cast<std::size_t>(cols);
-    auto* parts = device.workspace.take_of<float>(of_one * (kBeta ? 2 : 1));
+    auto* parts = device.workspace.take_of<float>(of_one * kSums);
     const bool packed = cols % kPackOf<T> == 0 && is_aligned(dy) && is_aligned(x);
     const unsigned tiles = blocks_for(static_cast<std::size_t>(cols), kColumns<T>);
     launch(&slice_kernel<T, kBeta>, tiles * static_cast<unsigned>(slices), kWarps * kWarpLanes, 0,
            device.stream, dy, x, mean, rstd, parts, rows, cols, slice_rows, slices, packed);
-    const unsigned blocks = blocks_for(static_cast<std::size_t>(cols), kWarpLanes);
-    launch(&slices_kernel<T>, blocks, kWarps * kWarpLanes, 0, device.stream, parts, dgamma, cols, slices);
-    if (kBeta) {
-        launch(&slices_kernel<T>, blocks, kWarps * kWarpLanes, 0, device.stream, parts + of_one, dbeta, cols,
-               slices);
-    }
+    by_column::RoundedSums<T, kSums> results{dgamma};
+    if constexpr (kBeta) results.results[1] = dbeta;
+    by_column::sum_slices<kSums>(device, parts, results, cols, slices);
 }
 
 }  // namespace
