@@ -79,8 +79,8 @@ printf '%s\n' "set size 1400x820" "open batch-8.sqlite batch-32.sqlite batch-128
     "panel training" wait "click training.over.samples" "click training.smooth.exponential" wait \
     "shot $folder/batches.png" >"$work/batches.script"
 (cd "$work" && "$bin/shardscope-view" --script batches.script)
-printf '%s\n' "set size 1400x920" "open fp16.sqlite" wait "panel training" wait "click training.log" wait \
-    "shot $folder/loss_scale.png" >"$work/fp16.script"
+printf '%s\n' "set size 1400x960" "open fp16.sqlite" wait "panel training" wait "click training.log" wait \
+    "hover training.chart.loss_scale at 8% 40%" wait "shot $folder/loss_scale.png" >"$work/fp16.script"
 (cd "$work" && "$bin/shardscope-view" --script fp16.script)
 for name in schedule schedule_zb_v; do
     (cd "$work" && "$bin/shardscope-view" $name.sqlite --panel schedule --size 1400x820 \

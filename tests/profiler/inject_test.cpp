@@ -176,7 +176,8 @@ TEST_P(Injected, names_processes_and_threads) {
 }
 
 TEST_P(Injected, takes_the_rank_from_the_launcher) {
-    for (const char* variable : {"RANK", "HOROVOD_RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID", "LOCAL_RANK"}) {
+    for (const char* variable :
+         {"RANK", "HOROVOD_RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID", "LOCAL_RANK"}) {
         Setting setting;
         setting.variables = {{variable, "3"}};
         ASSERT_EQ(run("exits", setting), 3);
