@@ -172,8 +172,8 @@ TEST_F(DamagedCheckpoint, ForeignJsonIsNotACheckpoint) {
 }
 
 TEST_F(DamagedCheckpoint, ANewerVersionIsRefused) {
-    put(file(kManifestName), "{\"format\": \"shardscope-checkpoint\", \"version\": 2}");
-    EXPECT_THAT(refused(), HasSubstr("has version 2, but this tool reads version 1"));
+    put(file(kManifestName), "{\"format\": \"shardscope-checkpoint\", \"version\": 3}");
+    EXPECT_THAT(refused(), HasSubstr("has version 3, but this tool reads versions 1 and 2; use a newer"));
 }
 
 // The checksum matches, but the manifest is inconsistent, as if another program had written it.
@@ -187,6 +187,13 @@ TEST(ImpossibleManifest, IsRefused) {
     scaled.step = 10;
     scaled.loss_scale = {{65536.5, 3, 2, 1}};
     EXPECT_EQ(parse_manifest(to_text(scaled), "m"), scaled);
+
+    // Tools that read only version 1 do not know the order, and refuse version 2.
+    EXPECT_THAT(to_text(good), HasSubstr("\"version\":1,"));
+    Manifest ordered = good;
+    ordered.parameters[0].pieces[1].order = {{2, 1}, {2, 2}};
+    EXPECT_THAT(to_text(ordered), HasSubstr("\"version\":2,"));
+    EXPECT_EQ(parse_manifest(to_text(ordered), "m"), ordered);
 
     const auto refuses = [&](auto change) -> std::string {
         Manifest bad = good;

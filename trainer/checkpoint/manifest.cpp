@@ -33,12 +33,21 @@ std::string check_of(std::string_view before) {
     return fmt::format("\"check\": \"{:08x}\"}}\n", crc32c(std::as_bytes(std::span(before))));
 }
 
+int version_of(const Manifest& manifest) {
+    const auto has_order = [](const ManifestParameter& parameter) {
+        return std::any_of(parameter.pieces.begin(), parameter.pieces.end(),
+                           [](const ManifestPiece& piece) { return !piece.order.empty(); });
+    };
+    return std::any_of(manifest.parameters.begin(), manifest.parameters.end(), has_order) ? kVersionWithOrder
+                                                                                          : kFirstVersion;
+}
+
 Json header_json(const Manifest& manifest) {
     Json job = Json::object();
     for (const auto& [key, value] : manifest.job) job[key] = value;
     Json json;
     json["format"] = kFormatName;
-    json["version"] = kCheckpointVersion;
+    json["version"] = version_of(manifest);
     json["step"] = manifest.step;
     json["samples"] = manifest.samples;
     json["seed"] = manifest.seed;
@@ -104,11 +113,11 @@ class Reader {
                             name_));
         }
         const std::int64_t version = integer(json, "version", 1);
-        if (version != kCheckpointVersion) {
+        if (version > kVersionWithOrder) {
             throw CheckpointError(
-                fmt::format("{}: has version {}, but this tool reads version {}; use a newer "
+                fmt::format("{}: has version {}, but this tool reads versions {} and {}; use a newer "
                             "shardscope-train",
-                            name_, version, kCheckpointVersion));
+                            name_, version, kFirstVersion, kVersionWithOrder));
         }
         verify_check(json);
         Manifest manifest;

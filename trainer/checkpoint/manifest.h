@@ -16,7 +16,9 @@
 
 namespace shardscope::trainer::checkpoint {
 
-inline constexpr int kCheckpointVersion = 1;
+// Of a manifest. Version 2 has the order of a piece's elements, which tools that read only version 1 do not
+// know; without one, version 1 is written.
+inline constexpr int kFirstVersion = 1, kVersionWithOrder = 2;
 inline constexpr const char* kManifestName = "manifest.json";
 
 // A loop over elements: `size` of them, each `stride` elements after the previous one in the file.
