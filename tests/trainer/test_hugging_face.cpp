@@ -303,5 +303,74 @@ TEST(HuggingFaceNames, OfAnotherSizeOrHeadAreRefusedByName) {
     EXPECT_THAT(refusal("llama"), HasSubstr("set model.tied_embeddings = false"));
 }
 
+// A head that is tied has no tensor, and neither has the class without a head.
+TEST(HuggingFaceNames, OfAHeadSayWhatToSet) {
+    // The model's file, after `change` of its tensors' names and dimensions.
+    const auto refusal = [](const Family& family, const auto& change) -> std::string {
+        ForeignCheckpoint checkpoint =
+            read_foreign(fixture("hugging_face_" + family.name) / "model.safetensors");
+        change(checkpoint.tensors);
+        try {
+            const Bound bound = bind(checkpoint, flat_layout(family.shapes, 1, 1), family.type);
+            return "unused:" + std::to_string(bound.unused.size());
+        } catch (const CheckpointError& error) {
+            return error.what();
+        }
+    };
+    using Tensors = std::vector<ForeignTensor>;
+    const auto as_it_is = [](Tensors&) {};
+    const auto rename = [](Tensors& tensors, std::string_view prefix) {
+        std::erase_if(tensors, [&](const ForeignTensor& each) { return !each.name.starts_with(prefix); });
+        for (ForeignTensor& each : tensors) each.name.erase(0, prefix.size());
+    };
+    const auto add_like = [](Tensors& tensors, std::string_view like, const char* name) {
+        const auto found = std::find_if(tensors.begin(), tensors.end(),
+                                        [&](const ForeignTensor& each) { return each.name == like; });
+        ForeignTensor added = *found;
+        added.name = name;
+        tensors.push_back(std::move(added));
+    };
+
+    Family bert = family_of(job::ModelType::bert);
+    const auto with_bias = [&](Tensors& tensors) {
+        add_like(tensors, "cls.predictions.bias", "cls.predictions.decoder.bias");
+    };
+    const auto with_decoder = [&](Tensors& tensors) {
+        with_bias(tensors);
+        add_like(tensors, "bert.embeddings.word_embeddings.weight", "cls.predictions.decoder.weight");
+    };
+    const auto bare_bert = [&](Tensors& tensors) { rename(tensors, "bert."); };
+    EXPECT_EQ(refusal(bert, with_bias), "unused:3");
+    EXPECT_THAT(
+        refusal(bert, with_decoder),
+        HasSubstr("it has cls.predictions.decoder.weight, which the job's model does not have, as its "
+                  "head is tied to its embedding; set model.tied_embeddings = false"));
+    EXPECT_THAT(refusal(bert, bare_bert),
+                HasSubstr("cls.predictions.transform.dense.weight of the job's model is not in it, as it is "
+                          "of a class without that head, such as BertModel; load a file of "
+                          "BertForMaskedLM"));
+    bert.shapes.push_back({"head.weight", 5, 4});
+    EXPECT_EQ(refusal(bert, with_decoder), "unused:3");
+    EXPECT_THAT(refusal(bert, as_it_is),
+                HasSubstr("cls.predictions.decoder.weight of the job's model is not in it, as its head is "
+                          "tied to its embedding; set model.tied_embeddings = true"));
+
+    const Family llama = family_of(job::ModelType::llama);
+    EXPECT_THAT(refusal(llama, [&](Tensors& tensors) { rename(tensors, "model."); }),
+                AllOf(HasSubstr("lm_head.weight of the job's model is not in it, as it is of a class without "
+                                "that head, such as LlamaModel; load a file of LlamaForCausalLM"),
+                      ::testing::Not(HasSubstr("tied"))));
+    const auto tied = [](Tensors& tensors) {
+        std::erase_if(tensors, [](const ForeignTensor& each) { return each.name == "lm_head.weight"; });
+    };
+    EXPECT_THAT(refusal(llama, tied), HasSubstr("set model.tied_embeddings = true"));
+
+    // GPT-2 itself is published as GPT2Model; its head is its embedding.
+    Family gpt = family_of(job::ModelType::gpt);
+    gpt.shapes.push_back({"head.weight", 5, 4});
+    EXPECT_THAT(refusal(gpt, [&](Tensors& tensors) { rename(tensors, "transformer."); }),
+                HasSubstr("set model.tied_embeddings = true"));
+}
+
 }  // namespace TEST_FILE
 }  // namespace shardscope::trainer::checkpoint

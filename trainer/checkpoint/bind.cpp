@@ -68,8 +68,8 @@ class Binder {
   private:
     // The weight that a head tied to the embedding does not have, under our name or transformers'.
     bool is_language_head(std::string_view name) const {
-        return (name == "head.weight" || name == "lm_head.weight") && !layout_.parameters.empty() &&
-               layout_.parameters.front().path == "token_embedding.weight";
+        return name == (hugging_face_ ? hugging_face_->head() : "head.weight") &&
+               !layout_.parameters.empty() && layout_.parameters.front().path == "token_embedding.weight";
     }
 
     std::vector<TensorForm> forms_of(const ParameterShape& shape) const {
@@ -83,13 +83,7 @@ class Binder {
     // Appends the pieces of a tensor and of its states.
     void take(ManifestParameter& parameter, const TensorForm& form) {
         const auto found = tensors_.find(form.name);
-        if (found == tensors_.end() && is_language_head(form.name)) {
-            refuse(
-                fmt::format("{} of the job's model is not in it, as its head is tied to its embedding; set "
-                            "model.tied_embeddings = true",
-                            form.name));
-        }
-        if (found == tensors_.end()) mismatch(fmt::format("{} of the job's model is not in it", form.name));
+        if (found == tensors_.end()) lacks(form.name);
         for (const ForeignTensor* tensor : found->second) {
             // A state may be one number of the whole parameter (NovoGrad).
             const bool one_number = !tensor->state.empty() && element_count(tensor->dims) == 1;
@@ -107,6 +101,22 @@ class Binder {
             }
         }
         tensors_.erase(found);
+    }
+
+    [[noreturn]] void lacks(const std::string& name) const {
+        const std::string what = fmt::format("{} of the job's model is not in it", name);
+        if (is_language_head(name) && !hugging_face_) {
+            refuse(what +
+                   "; if its head is tied to its embedding, set model.tied_embeddings = true, else set "
+                   "the model's keys as in the run that saved it");
+        }
+        if (is_language_head(name) && hugging_face_->is_tied_without_head())
+            refuse(what + ", as its head is tied to its embedding; set model.tied_embeddings = true");
+        if (hugging_face_ && hugging_face_->is_of_head(name)) {
+            refuse(fmt::format("{}, as it is of a class without that head, such as {}; load a file of {}",
+                               what, hugging_face_->bare_class_name(), hugging_face_->class_name()));
+        }
+        mismatch(what);
     }
 
     // For tensors that are equal only after tidy().

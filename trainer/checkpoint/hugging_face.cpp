@@ -61,11 +61,14 @@ constexpr auto kBertExtras = std::to_array<Extra>({
     {"bert.embeddings.token_type_embeddings.weight", "position_embedding.weight", 2},
     {"cls.predictions.bias", "token_embedding.weight"},
 });
-constexpr auto kBertHeads = std::to_array<std::string_view>({"bert.pooler.", "cls.seq_relationship."});
+// What is for other tasks, and a second name of cls.predictions.bias.
+constexpr auto kBertUnread = std::to_array<std::string_view>(
+    {"bert.pooler.", "cls.seq_relationship.", "cls.predictions.decoder.bias"});
 
-constexpr HuggingFace::Family kGptFamily{"transformer.", kGpt, {}, {}};
-constexpr HuggingFace::Family kLlamaFamily{"model.", kLlama, {}, {}};
-constexpr HuggingFace::Family kBertFamily{"bert.", kBert, kBertExtras, kBertHeads};
+constexpr HuggingFace::Family kGptFamily{"GPT2LMHeadModel", "GPT2Model", "transformer.", true, kGpt, {}, {}};
+constexpr HuggingFace::Family kLlamaFamily{"LlamaForCausalLM", "LlamaModel", "model.", false, kLlama, {}, {}};
+constexpr HuggingFace::Family kBertFamily{"BertForMaskedLM", "BertModel", "bert.", true, kBert,
+                                          kBertExtras,       kBertUnread};
 
 // "blocks.12.norm_1" is "blocks.*.norm_1" and "12".
 struct Numbered {
@@ -171,8 +174,21 @@ std::vector<TensorForm> HuggingFace::extras(const std::vector<ParameterShape>& p
 bool HuggingFace::is_extra(std::string_view name) const {
     return std::any_of(family_->extras.begin(), family_->extras.end(),
                        [&](const Extra& extra) { return named(extra.name) == name; }) ||
-           std::any_of(family_->other_heads.begin(), family_->other_heads.end(),
-                       [&](std::string_view head) { return name.starts_with(named(head)); });
+           std::any_of(family_->unread.begin(), family_->unread.end(),
+                       [&](std::string_view prefix) { return name.starts_with(named(prefix)); });
+}
+
+std::string HuggingFace::head() const {
+    const auto head = std::find_if(family_->modules.begin(), family_->modules.end(),
+                                   [](const Module& module) { return module.ours == "head"; });
+    return named(head->theirs[0]) + ".weight";
+}
+
+bool HuggingFace::is_of_head(std::string_view name) const {
+    return std::any_of(family_->modules.begin(), family_->modules.end(), [&](const Module& module) {
+        return !module.theirs[0].starts_with(family_->prefix) &&
+               name.starts_with(std::string(module.theirs[0]) + ".");
+    });
 }
 
 std::string modern_name(std::string_view name) {

@@ -32,10 +32,12 @@ class HuggingFace {
         std::int64_t rows = 0;
     };
     struct Family {
-        std::string_view prefix;  // of what the class without a head (GPT2Model) has
+        std::string_view name, bare_name;  // of the class, and of that without a head
+        std::string_view prefix;           // of what the latter has
+        bool tied = false;                 // unless the class is told otherwise, its head is its embedding
         std::span<const Module> modules;
         std::span<const Extra> extras;
-        std::span<const std::string_view> other_heads;  // prefixes of what is for other tasks
+        std::span<const std::string_view> unread;  // prefixes of what else a file may have
     };
 
     // Empty: transformers has no class for this type.
@@ -49,6 +51,15 @@ class HuggingFace {
     std::vector<TensorForm> extras(const std::vector<ParameterShape>& parameters) const;
     // Whether the class has the tensor and our model not; a file may have it.
     bool is_extra(std::string_view name) const;
+
+    std::string head() const;  // the weight that a tied head lacks
+    // Whether a file without the head's weight is of a model whose head is tied. The class without a head
+    // writes none either.
+    bool is_tied_without_head() const { return !bare_ || family_->tied; }
+    // Whether the tensor is one that the class without a head lacks.
+    bool is_of_head(std::string_view name) const;
+    std::string_view class_name() const { return family_->name; }
+    std::string_view bare_class_name() const { return family_->bare_name; }
 
   private:
     explicit HuggingFace(const Family& family) : family_(&family) {}
