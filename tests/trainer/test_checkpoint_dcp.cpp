@@ -17,6 +17,7 @@
 #include "trainer/checkpoint/dcp_write.h"
 #include "trainer/checkpoint/error.h"
 #include "trainer/checkpoint/foreign.h"
+#include "trainer/checkpoint/save_plan.h"
 #include "trainer/checkpoint/torch_file.h"
 
 namespace shardscope::trainer::checkpoint {
@@ -127,6 +128,26 @@ TEST(Dcp, KeepsTheMomentumOfFiltersAndOfLinearsThatReadImages) {
             }
         }
     }
+}
+
+TEST(Dcp, ALinearThatReadsImagesAndIsTooLargeForItsArchiveIsRefused) {
+    job::Job job = job_with("", 2, job::CheckpointFormat::dcp);
+    job.origins["checkpoint.format"] = "job.toml:7";
+    const auto refusal = [&](std::int64_t rows) -> std::string {
+        try {
+            plan_save(flat_layout({{"classifier.0.weight", rows, 1024, 0, true, 2}}, 2, 2), job);
+        } catch (const job::JobError& error) {
+            return error.what();
+        }
+        return "";
+    };
+    EXPECT_EQ(refusal((1 << 19) - 1), "");
+    EXPECT_THAT(refusal(1 << 19),
+                AllOf(HasSubstr("job.toml:7: checkpoint.format: dcp has classifier.0.weight in one archive"),
+                      HasSubstr("its 2147483648 bytes are more than the 2147483647 of an archive; set "
+                                "checkpoint.format to safetensors or full")));
+    job.checkpoint.format = job::CheckpointFormat::safetensors;
+    EXPECT_EQ(refusal(1 << 19), "");
 }
 
 // What a rank has of a weight that is cut by its columns is one box.

@@ -31,6 +31,8 @@ constexpr std::int64_t kAlignment = 64;
 // The largest piece, 16 MiB: small enough that a checksum locates damage and that readers can take in whole
 // pieces.
 constexpr std::int64_t kMostElements = 4 << 20;
+// The bytes that torch_frame() takes.
+constexpr std::int64_t kMostFrameBytes = std::numeric_limits<std::int32_t>::max();
 
 std::int64_t align(std::int64_t offset) {
     return (offset + kAlignment - 1) / kAlignment * kAlignment;
@@ -61,7 +63,7 @@ void write_frame(const PlannedBox& box, const File& file, std::uint32_t checksum
 
 class Planner {
   public:
-    Planner(const RunLayout& layout, const job::Job& job) : layout_(layout) {
+    Planner(const RunLayout& layout, const job::Job& job) : layout_(layout), job_(job) {
         plan_.format = job.checkpoint.format;
         plan_.shapes = layout.parameters;
         plan_.shared_files =
@@ -191,6 +193,14 @@ class Planner {
 
     // No strides express PyTorch's order of this tensor: it is one box, which copy_parts() makes.
     void reorder_dcp(std::span<OwnedPiece> pieces, const ParameterShape& shape) {
+        if (4 * shape.elements() > kMostFrameBytes) {
+            throw job::JobError(fmt::format(
+                "{}checkpoint.format: dcp has {} in one archive, as its elements have another order there, "
+                "and "
+                "its {} bytes are more than the {} of an archive; set checkpoint.format to safetensors or "
+                "full",
+                where(job_, "checkpoint.format"), shape.path, 4 * shape.elements(), kMostFrameBytes));
+        }
         PlannedBox box;
         box.file = named_file(kReorderedFile);
         box.order = order_of(pieces.front().piece);
@@ -243,6 +253,7 @@ class Planner {
     }
 
     const RunLayout& layout_;
+    const job::Job& job_;
     std::optional<HuggingFace> hugging_face_;
     SavePlan plan_;
     std::map<std::string, std::size_t> files_;

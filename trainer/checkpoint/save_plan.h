@@ -57,7 +57,7 @@ struct SavePlan {
     std::set<int> writers;             // the places that write something
 };
 
-// In the job's checkpoint.format and checkpoint.names.
+// In the job's checkpoint.format and checkpoint.names. JobError: the format cannot hold a tensor.
 SavePlan plan_save(const RunLayout& layout, const job::Job& job);
 
 // Where places write.
