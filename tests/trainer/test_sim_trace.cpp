@@ -27,11 +27,11 @@ struct Simulated {
     std::unique_ptr<traces::store::Trace> trace;
 };
 
-Simulated simulate(const job::Job& job, int shown, const char* name = "h100_ib") {
+Simulated simulate(const job::Job& job, int shown, const char* name = "h100_ib", std::int64_t samples = 0) {
     const Cluster cluster = load_cluster(name);
     const sharding::Program program(placed_on(job, cluster));
     traces::store::ColumnSink sink;
-    SimTrace trace(sink, program, cluster, shown);
+    SimTrace trace(sink, program, cluster, shown, samples);
     SimOptions options = options_of(job, cluster);
     options.every_step = true;
     Simulated simulated{simulate(program, cluster, options, &trace), nullptr};
@@ -89,6 +89,16 @@ TEST(SimTrace, HasTheMetricsOfEveryStepThatNeedNoData) {
     const double seconds = simulated.result.of(0).steps.at(2).seconds;
     EXPECT_NEAR(values["samples_per_second"].at(2), 8.0 * job.data.batch / seconds,
                 0.5 * values["samples_per_second"].at(2));
+}
+
+TEST(SimTrace, HasTheEpochOfDataThatIsCounted) {
+    const job::Job job = job_of(8);
+    const std::int64_t half = 8 * job.data.batch;  // what a step trains on
+    const Simulated simulated = simulate(job, 2, "h100_ib", 2 * half);
+    std::vector<double> epochs;
+    for (const traces::schema::MetricRow& row : simulated.trace->metrics)
+        if (simulated.trace->strings[row.name] == "epoch") epochs.push_back(row.value);
+    EXPECT_THAT(epochs, ElementsAre(0.5, 1, 1.5, 2));
 }
 
 // No simulated step overflows: the scale doubles after every two steps.

@@ -85,8 +85,10 @@ std::string cluster_words(const sim::Cluster& cluster, int ranks) {
 
 class Simulated {
   public:
-    Simulated(const job::Job& job, const TrainOptions& options)
+    // `samples`: of an epoch; 0: nothing counts them.
+    Simulated(const job::Job& job, std::int64_t samples, const TrainOptions& options)
         : json_(options.json),
+          samples_(samples),
           cluster_(checked(job, [&] { return sim::load_cluster(job.sim.cluster); })),
           program_(sim::placed_on(job, cluster_)) {}
 
@@ -114,6 +116,7 @@ class Simulated {
     }
 
     const bool json_;
+    const std::int64_t samples_;
     const sim::Cluster cluster_;
     const sharding::Program program_;
     std::unique_ptr<traces::store::DatabaseWriter> writer_;
@@ -137,7 +140,8 @@ void Simulated::simulate() {
     sim::SimOptions options = sim::options_of(job(), cluster_);
     options.every_step = writer_ != nullptr;
     if (writer_)
-        trace_ = std::make_unique<sim::SimTrace>(*writer_, program_, cluster_, job().sim.trace_ranks);
+        trace_ =
+            std::make_unique<sim::SimTrace>(*writer_, program_, cluster_, job().sim.trace_ranks, samples_);
     try {
         result_ = checked(job(), [&] { return sim::simulate(program_, cluster_, options, trace_.get()); });
     } catch (const std::exception& error) {
@@ -288,7 +292,14 @@ int train_simulated(const job::Job& job, const TrainOptions& options) {
     if (!job.run.trace.empty() && !options.dry_run)
         traces::store::DatabaseWriter::check_output(job.run.trace, job.run.overwrite);
     const bool counts = job.train.epochs > 0 && !options.dry_run;
-    Simulated simulated(counts ? with_steps(job, *data::open_data(job).train, {}) : job, options);
+    job::Job counted = job;
+    std::int64_t samples = 0;
+    if (counts) {
+        const data::DataSource data = data::open_data(job);
+        counted = with_steps(job, *data.train, {});
+        samples = data.train->samples();
+    }
+    Simulated simulated(counted, samples, options);
     if (options.dry_run) {
         const sharding::Program& program = simulated.program();
         fmt::print("{}", options.json ? dry_run_json(program) : dry_run_text(program));

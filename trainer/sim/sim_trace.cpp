@@ -41,11 +41,12 @@ plan::MemorySpace space_of(const plan::Plan& plan, const plan::Arg& arg, bool de
 }  // namespace
 
 SimTrace::SimTrace(traces::store::EventSink& sink, const sharding::Program& program, const Cluster& cluster,
-                   int full_ranks)
+                   int full_ranks, std::int64_t samples)
     : sink_(sink),
       program_(program),
       cluster_(cluster),
       full_ranks_(full_ranks),
+      samples_(samples),
       nccl_domain_(sink.intern(executor::trace_names::kNcclDomain)) {
     const job::PrecisionSection& precision = program.job().precision;
     if (precision.scales_loss()) loss_scaler_.emplace(precision);
@@ -265,7 +266,10 @@ void SimTrace::step_ended(int rank_class, std::int64_t step, Time start, Time en
     const executor::MetricPlace place = {step, (step + 1) * executor::StepItems(program_.job()).samples,
                                          ended.end};
     const Time from = step_end_ < 0 ? ended.start : step_end_;
-    executor::StepMetrics(program_.job(), step, static_cast<double>(ended.end - from) * 1e-9, ended.memory)
+    std::optional<double> epoch;
+    if (samples_ > 0) epoch = static_cast<double>(place.sample) / static_cast<double>(samples_);
+    executor::StepMetrics(program_.job(), step, static_cast<double>(ended.end - from) * 1e-9, ended.memory,
+                          std::nullopt, epoch)
         .add_to(sink_, place);
     if (loss_scaler_) executor::add_loss_scale(sink_, place, loss_scaler_->update(step, false));
     step_end_ = ended.end;

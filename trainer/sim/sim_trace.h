@@ -18,9 +18,10 @@ namespace shardscope::trainer::sim {
 
 class SimTrace final : public RunObserver {
   public:
-    // `full_ranks`: the number of ranks to show, from rank 0 on. The references must outlive this object.
+    // `full_ranks`: the number of ranks to show, from rank 0 on. `samples`: of an epoch; 0: nothing counts
+    // epochs. The references must outlive this object.
     SimTrace(traces::store::EventSink& sink, const sharding::Program& program, const Cluster& cluster,
-             int full_ranks);
+             int full_ranks, std::int64_t samples = 0);
 
     // Called after the run has ended successfully.
     void summarise(const SimResult& result);
@@ -75,6 +76,7 @@ class SimTrace final : public RunObserver {
     const sharding::Program& program_;
     const Cluster& cluster_;
     const int full_ranks_;
+    const std::int64_t samples_;
     plan::Mesh mesh_;
     std::vector<int> shown_;  // ranks, sorted
     std::vector<Class> classes_;
