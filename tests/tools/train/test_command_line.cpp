@@ -202,6 +202,15 @@ TEST(CommandLine, EpochsAreALengthACadenceAndAMetric) {
                       "SELECT value FROM SHARD_RUN WHERE key IN ('run.steps', 'train.epochs') "
                       "ORDER BY key"),
                 ElementsAre("8", "2"));
+    // A simulation counts the same.
+    const std::string simulated = folder / "simulated.sqlite";
+    Words counted = job;
+    counted.insert(counted.end(), {"--train.epochs=2", "--run.device=sim", "--trace", simulated});
+    const Outcome without_data = train(counted);
+    ASSERT_EQ(without_data.status, 0) << without_data.err;
+    EXPECT_THAT(
+        texts(simulated, "SELECT printf('%g', value) FROM metrics WHERE name = 'epoch' ORDER BY step"),
+        ElementsAre("0.25", "0.5", "0.75", "1", "1.25", "1.5", "1.75", "2"));
     // It goes on with half as many samples in a step, and as processes.
     Words further = job;
     further.insert(further.end(),
