@@ -83,8 +83,7 @@ data::Position Checkpointing::start() const {
     if (!stored_ || starts_new()) return {};
     const checkpoint::Manifest& manifest = stored_->manifest();
     // The samples of another library's run are unknown.
-    return {manifest.step,
-            stored_->foreign() ? manifest.step * job_.samples_per_step() : manifest.samples};
+    return {manifest.step, stored_->foreign() ? manifest.step * job_.samples_per_step() : manifest.samples};
 }
 
 void Checkpointing::prepare(const sharding::Program& program, const data::Tokenizer* used,
