@@ -59,6 +59,7 @@ std::string contents(const std::vector<Part>& parts) {
 std::string answers_of(const std::vector<analysis::Answer>& answers, const std::vector<Part>& parts,
                        const Redactor& redact, const std::string& prefix) {
     std::vector<std::string> ids;
+    ids.reserve(parts.size());
     for (const Part& part : parts) ids.push_back(part.id);
     return html_answers(answers, redact, prefix, ids);
 }
