@@ -62,7 +62,8 @@ TEST(HtmlReport, ShowsTrainingWithWhereItDiverged) {
     RunBuilder run(2);
     const schema::StringId hostile = run.sink().intern(kScript),
                            rate = run.sink().intern("images_per_second"),
-                           diverged = run.sink().intern("diverged");
+                           diverged = run.sink().intern("diverged"), memory = run.sink().intern("used_bytes");
+    run.sink().add(schema::MetricRow{.step = 3, .time = 3900, .name = memory, .value = 3 << 20});
     for (int s = 0; s < 10; ++s) {
         for (const int rank : {0, 1}) run.step(rank, s, s * 1000, s * 1000 + 900);
         run.sink().add(schema::LossRow{.step = s, .loss = s < 6 ? 3.0 - 0.25 * s : INFINITY});
@@ -74,7 +75,8 @@ TEST(HtmlReport, ShowsTrainingWithWhereItDiverged) {
     const std::string html = html_report({reported_run(*run.take(), "run.sqlite", {})}, std::nullopt, {});
     EXPECT_THAT(html, HasSubstr("<a href=\"#training\">Training</a>"));
     EXPECT_THAT(html, HasSubstr("The run diverged from step 6 on (the first is 0)."));
-    EXPECT_THAT(html, HasSubstr("sum over ranks"));
+    EXPECT_THAT(html, HasSubstr("images_<wbr>per_<wbr>second<div class=\"dim small\">sum over ranks</div>"));
+    EXPECT_THAT(html, HasSubstr("3.0 MiB"));
     EXPECT_THAT(html, Not(HasSubstr(kScript)));
     // 6 finite losses fall over two thirds of the width; the dashed line is at step 6 of 0 to 9.
     EXPECT_THAT(html, HasSubstr("d=\"M2.0 2.0L19.3 8.0L36.7 14.0L54.0 20.0L71.3 26.0L88.7 32.0\"/>"

@@ -3,12 +3,18 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
 
 #include <fmt/core.h>
 
 #include "traces/analysis/training/metrics.h"
 #include "traces/report/html_parts.h"
 #include "traces/report/print.h"
+#include "traces/schema/metric_kinds.h"
+#include "traces/store/grouped.h"
 
 namespace shardscope::traces::report {
 
@@ -76,6 +82,31 @@ std::string spark_svg(const analysis::MetricCurve& curve, std::optional<std::int
         kSparkWidth, kSparkHeight, kSparkWidth, kSparkHeight, path, mark);
 }
 
+// A value of a metric with its unit, where its name tells one.
+std::string value_text(std::string_view metric, double value) {
+    if (metric.ends_with("_bytes")) return store::grouped(value / (1 << 20), 1) + " MiB";
+    if (std::abs(value) >= 1e4 && std::abs(value) < 1e15) return store::grouped(value, 0);
+    return fmt::format("{:.6g}", value);
+}
+
+std::string cell_of(const analysis::Field<analysis::MetricCurve>& field, const analysis::MetricCurve& curve) {
+    const store::Cell cell = field.of(curve);
+    const double* value = std::get_if<double>(&cell);
+    return value != nullptr ? value_text(curve.name, *value) : cell_text(field, cell);
+}
+
+// A metric's name, which may be broken after an underscore, over how the ranks' values became the job's.
+std::string name_cell(const analysis::MetricCurve& curve, const Redactor& redact) {
+    std::string name;
+    for (const char c : redact.text(curve.name)) {
+        name += c;
+        if (c == '_') name += "<wbr>";
+    }
+    const std::string_view words =
+        curve.rank < 0 ? schema::words_of(schema::reduction_of(curve.name)) : std::string_view();
+    return words.empty() ? name : fmt::format("{}<div class=\"dim small\">{}</div>", name, words);
+}
+
 }  // namespace
 
 std::string html_training(const ReportedRun& run, const Redactor& redact) {
@@ -95,15 +126,13 @@ std::string html_training(const ReportedRun& run, const Redactor& redact) {
     std::vector<std::string> header = {"Metric", "Curve"};
     std::vector<analysis::Field<analysis::MetricCurve>> fields;  // of the columns after those
     for (const auto& field : analysis::metric_fields().subspan(1)) {
-        if (field.key == "rank" && !by_rank) continue;
-        // Before the numbers.
-        fields.insert(field.unit == analysis::Unit::text ? fields.begin() : fields.end(), field);
+        if (field.key != "over_ranks" && (field.key != "rank" || by_rank)) fields.push_back(field);
     }
     for (const auto& field : fields) header.push_back(html_escaped(header_text(field)));
-    HtmlTable table(header, 3);
+    HtmlTable table(header, 2);
     for (std::size_t i = 0; i < std::min(shown.size(), kSparksShown); ++i) {
-        std::vector<std::string> cells = {redact.text(shown[i]->name), spark_svg(*shown[i], run.diverged)};
-        for (const auto& field : fields) cells.push_back(redact.text(cell_text(field, field.of(*shown[i]))));
+        std::vector<std::string> cells = {name_cell(*shown[i], redact), spark_svg(*shown[i], run.diverged)};
+        for (const auto& field : fields) cells.push_back(redact.text(cell_of(field, *shown[i])));
         table.row(cells);
     }
     html += table.html();
