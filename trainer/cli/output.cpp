@@ -136,13 +136,23 @@ void Progress::report(const executor::StepReport& step) {
         return static_cast<double>(items_.count) / std::max(seconds, 1e-9);
     };
     const auto mib = [](std::int64_t bytes) { return static_cast<double>(bytes) / (1 << 20); };
-    const std::string line = fmt::format(
-        "step {}/{}{}  loss {:.4f}  {:.0f} {}/s (mean {:.0f})  {:.1f} MiB (peak {:.1f})  {}", step.step + 1,
-        steps_, epoch_words(step.epoch), step.loss, rate(step.seconds > 0 ? step.seconds : per_step),
-        items_.name, rate(per_step), mib(step.memory.allocated), mib(step.memory.peak),
-        last ? "done" : duration(left) + " left");
+    std::string epoch = epoch_words(step.epoch), mean = fmt::format(" (mean {:.0f})", rate(per_step)),
+                memory = fmt::format("  {:.1f} MiB (peak {:.1f})", mib(step.memory.allocated),
+                                     mib(step.memory.peak));
+    const auto line_of_parts = [&] {
+        return fmt::format("step {}/{}{}  loss {:.4f}  {:.0f} {}/s{}{}  {}", step.step + 1, steps_, epoch,
+                           step.loss, rate(step.seconds > 0 ? step.seconds : per_step), items_.name, mean,
+                           memory, last ? "done" : duration(left) + " left");
+    };
+    std::string line = line_of_parts();
     if (terminal_) {
+        // A narrow terminal shows what matters most, whole.
         const std::size_t columns = terminal_columns();
+        for (std::string* part : {&mean, &epoch, &memory}) {
+            if (line.size() <= columns) break;
+            part->clear();
+            line = line_of_parts();
+        }
         fmt::print(stderr, "\r{:<{}}", line.substr(0, columns), columns);
         open_ = true;
     } else {

@@ -2,6 +2,7 @@
 #include <iterator>
 #include <map>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include <fmt/core.h>
@@ -103,6 +104,26 @@ TEST(CommandLine, JsonIsAloneOnStandardOutput) {
     EXPECT_THAT(outcome.err, AllOf(HasSubstr("step 3/3"), HasSubstr("loss"),
                                    ContainsRegex("[0-9]+ samples/s \\(mean [0-9]+\\)  [0-9.]+ MiB "
                                                  "\\(peak [0-9.]+\\)")));
+}
+
+// The line that a terminal rewrites shows its time left whole: what has no room is left out, the mean first.
+TEST(CommandLine, ProgressFitsTheTerminal) {
+    for (const auto& [columns, has_mean, has_memory] :
+         {std::tuple{120, true, true}, {70, false, true}, {48, false, false}}) {
+        const Outcome outcome =
+            run_command({"script", "-qec",
+                         fmt::format("stty cols {}; exec {} {} --run.ranks=1 --model.width=16 --run.steps=2",
+                                     columns, train_binary(), sample("mlp.toml")),
+                         "/dev/null"});
+        ASSERT_EQ(outcome.status, 0) << outcome.err;
+        const std::size_t at = outcome.out.find("\rstep 2/2");
+        ASSERT_NE(at, std::string::npos) << outcome.out;
+        const std::string line = outcome.out.substr(at + 1, outcome.out.find('\r', at + 1) - at - 1);
+        EXPECT_EQ(line.size(), columns - 1U) << line;
+        EXPECT_THAT(line, HasSubstr("  done"));
+        EXPECT_EQ(line.find("(mean ") != std::string::npos, has_mean) << line;
+        EXPECT_EQ(line.find("MiB (peak ") != std::string::npos, has_memory) << line;
+    }
 }
 
 TEST(CommandLine, ALossThatIsNotFiniteEndsTheRunAndNamesTheModule) {
