@@ -1,13 +1,17 @@
 // PNG, JPEG and IDX files: their pixels, folders of classes, and files that are cut off or damaged.
+#include <atomic>
 #include <cstdint>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <memory>
 #include <set>
 #include <string>
+#include <thread>
 #include <vector>
 
+#include <fmt/core.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -16,6 +20,8 @@
 #include "trainer/data/dataset.h"
 #include "trainer/data/image_files.h"
 #include "trainer/data/picture.h"
+#include "trainer/data/picture_cache.h"
+#include "trainer/data/picture_folder.h"
 #include "trainer/data/source.h"
 #include "trainer/job/job.h"
 
@@ -210,6 +216,54 @@ TEST_F(ImageFolders, HaveAClassForEachFolder) {
     const DataSource both = open_data(job_of(folder_ / "train", "validation_path = '" + folder_ / "val'"));
     both.validation->fill(1, 1, images.data(), labels.data());
     EXPECT_EQ(labels[0], 1);
+}
+
+// What is in the cache is there after the files are gone, whoever reads it first.
+TEST_F(ImageFolders, KeepDecodedPictures) {
+    for (int i = 0; i < 6; ++i) {
+        const std::vector<unsigned char> pixels(kHeight * kWidth * 3,
+                                                static_cast<unsigned char>(10 + 40 * i));
+        write(fmt::format("train/cat/{}.png", i), png_file(kHeight, kWidth, PNG_FORMAT_RGB, pixels));
+    }
+    write("train/dog/1.jpg", jpeg_);
+    const DataSource source = open_data(job_of(folder_ / "train", "cache = 1"));
+    const auto read = [](const DataSource& from) {
+        std::vector<float> images(7 * 8 * 8 * 3);
+        std::vector<std::int32_t> labels(7);
+        from.train->fill(0, 7, images.data(), labels.data());
+        return images;
+    };
+    const std::vector<float> plain = read(open_data(job_of(folder_ / "train")));
+    std::vector<std::vector<float>> found(4);
+    std::vector<std::thread> readers;
+    for (std::vector<float>& images : found) readers.emplace_back([&] { images = read(source); });
+    for (std::thread& reader : readers) reader.join();
+    std::filesystem::remove_all(folder_ / "train");
+    found.push_back(read(source));
+    for (const std::vector<float>& images : found) EXPECT_EQ(images, plain);
+}
+
+TEST_F(ImageFolders, KeepNoMorePicturesThanTheBudgetHolds) {
+    const std::int64_t size = kHeight * kWidth * 3;
+    write("train/cat/1.png", png_);
+    write("train/cat/2.png", png_);
+    const auto files = std::make_shared<PictureFolder>("data.path", folder_ / "train", 3);
+    const auto budget = std::make_shared<std::atomic<std::int64_t>>(2 * size - 1);
+    const PictureCache cache(files, budget);
+    std::vector<unsigned char> room;
+    EXPECT_NE(cache.open(1, room).bytes, room.data());
+    EXPECT_EQ(cache.open(0, room).bytes, room.data());
+    EXPECT_EQ(*budget, size - 1);
+    std::filesystem::remove_all(folder_ / "train");
+    EXPECT_EQ(largest_difference(cache.open(1, room), smooth), 0);
+    EXPECT_THROW(cache.open(0, room), DataError);
+}
+
+TEST_F(ImageFolders, OnlyFilesThatAreDecodedHaveACache) {
+    write("train-images-idx3-ubyte", idx_file({2, 8, 8}, std::vector<unsigned char>(128, 51)));
+    write("train-labels-idx1-ubyte", idx_file({2}, {0, 1}));
+    EXPECT_THAT(open_error(folder_.path(), "cache = 8"),
+                HasSubstr("job.toml:8: data.cache: the images of " + folder_.path() + " are not decoded"));
 }
 
 TEST_F(ImageFolders, SayWhatIsWrong) {

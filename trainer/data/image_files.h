@@ -31,6 +31,8 @@ class ImageFiles {
     // The picture's bytes are in memory of this object, or in `room`. Throws DataError if its file cannot be
     // read as a picture.
     virtual Picture open(std::int64_t image, std::vector<unsigned char>& room) const = 0;
+    // Whether open() reads and decodes a file each time.
+    virtual bool decodes() const { return false; }
     // The names of the classes, in the order of their labels; empty: the files do not say.
     virtual std::vector<std::string> class_names() const { return {}; }
 };

@@ -1,6 +1,7 @@
 // The text, its vocabulary and its parts; see source.h.
 #include "trainer/data/source.h"
 
+#include <atomic>
 #include <cmath>
 #include <cstddef>
 #include <filesystem>
@@ -17,6 +18,7 @@
 #include "trainer/data/bpe_training.h"
 #include "trainer/data/images.h"
 #include "trainer/data/masked.h"
+#include "trainer/data/picture_cache.h"
 #include "trainer/data/synthetic.h"
 #include "trainer/data/text_files.h"
 #include "trainer/job/job.h"
@@ -145,7 +147,19 @@ int text_tokens(int vocabulary) {
 DataSource prepared_images(const job::Job& job) {
     const job::DataSection& data = job.data;
     const Preparation preparation(data);
-    const std::shared_ptr<const ImageFiles> files = open_images("data.path", data.path, data.classes);
+    const auto budget = std::make_shared<std::atomic<std::int64_t>>(std::int64_t{data.cache} << 20);
+    const auto opened = [&](const char* key, const std::string& path) -> std::shared_ptr<const ImageFiles> {
+        std::shared_ptr<const ImageFiles> files = open_images(key, path, data.classes);
+        if (data.cache == 0) return files;
+        if (!files->decodes()) {
+            throw DataError("data.cache",
+                            fmt::format("the images of {} are not decoded: they are in memory as "
+                                        "they are; omit the key",
+                                        path));
+        }
+        return std::make_shared<PictureCache>(std::move(files), budget);
+    };
+    const std::shared_ptr<const ImageFiles> files = opened("data.path", data.path);
     const auto share = [&](double of) { return std::llround(of * static_cast<double>(files->images())); };
     const std::int64_t validation = share(data.validation), test = share(data.test);
     const std::int64_t left = files->images() - validation - test;
@@ -168,7 +182,7 @@ DataSource prepared_images(const job::Job& job) {
     const auto held_out = [&](const char* key, const std::string& path,
                               const ImageRange& range) -> std::unique_ptr<Dataset> {
         if (path.empty()) return range.count == 0 ? nullptr : some(files, range, false);
-        const std::shared_ptr<const ImageFiles> other = open_images(key, path, data.classes);
+        const std::shared_ptr<const ImageFiles> other = opened(key, path);
         if (other->class_names() != files->class_names()) {
             throw DataError(key, fmt::format("{} has other classes than {}, or in another order; name images "
                                              "of the same classes",

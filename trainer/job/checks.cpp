@@ -103,7 +103,7 @@ void Checks::data() {
         if (text || files || share == 0) continue;
         refuse(key, "data.type",
                job_.reads_images()
-                   ? "images that are made have no end to hold out; set data.path, or omit the key"
+                   ? "generated images are endless, so none can be held out; set data.path, or omit the key"
                    : "only \"text\" and \"images\" can be held out; omit the key");
     }
     epochs();

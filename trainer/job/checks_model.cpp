@@ -48,13 +48,14 @@ void Checks::images() const {
                                job_.model.type == ModelType::mlp ? "an" : "a", word_of(job_.model.type)));
         }
         const DataSection data;
-        const std::array<std::pair<const char*, bool>, 13> set = {
+        const std::array<std::pair<const char*, bool>, 14> set = {
             {{"data.image", job_.data.image != data.image},
              {"data.classes", job_.data.classes != data.classes},
              {"data.resize", job_.data.resize != 0},
              {"data.crop", job_.data.crop != data.crop},
              {"data.padding", job_.data.padding != 0},
              {"data.flip", job_.data.flip},
+             {"data.cache", job_.data.cache > 0},
              {"data.mean", job_.data.mean != data.mean},
              {"data.std", job_.data.deviation != data.deviation},
              {"data.validation_path", !job_.data.validation_path.empty()},
@@ -127,19 +128,19 @@ void Checks::images() const {
 void Checks::preparation() const {
     const DataSection &data = job_.data, defaults;
     if (data.path.empty()) {
-        const std::array<std::pair<const char*, bool>, 8> set = {
+        const std::array<std::pair<const char*, bool>, 9> set = {
             {{"data.resize", data.resize != 0},
              {"data.crop", data.crop != defaults.crop},
              {"data.padding", data.padding != 0},
              {"data.flip", data.flip},
+             {"data.cache", data.cache > 0},
              {"data.mean", data.mean != defaults.mean},
              {"data.std", data.deviation != defaults.deviation},
              {"data.validation_path", !data.validation_path.empty()},
              {"data.test_path", !data.test_path.empty()}}};
         for (const auto& [key, wanted] : set) {
             if (wanted)
-                refuse(key, key,
-                       "images that are made are ready for the model; set data.path, or omit the key");
+                refuse(key, key, "generated images are ready for the model; set data.path, or omit the key");
         }
     }
     if (data.validation > 0 && !data.validation_path.empty()) {

@@ -217,6 +217,7 @@ struct DataSection {
     ImageCrop crop = ImageCrop::center;
     int padding = 0;    // crop random: black pixels that are added at each border
     bool flip = false;  // mirrors half of the training images
+    int cache = 0;      // MiB of decoded pictures that each process keeps
     std::array<double, kImageChannels> mean = {0.5, 0.5, 0.5}, deviation = {0.5, 0.5, 0.5};
 };
 

@@ -310,6 +310,8 @@ std::vector<Key> make_keys() {
         data.integer("padding", &DataSection::padding, 0, 1024,
                      "images, crop random: black pixels added at each border before the crop"),
         data.boolean("flip", &DataSection::flip, "images: mirror half of those to train on"),
+        own(data.integer("cache", &DataSection::cache, 0, 1 << 24,
+                         "images: MiB of decoded PNG and JPEG files that each process keeps in memory")),
         channels_key(data, "mean", &DataSection::mean, 0,
                      "images: of red, green and blue as numbers from 0 to 1; it is subtracted"),
         channels_key(data, "std", &DataSection::deviation, 1e-3,

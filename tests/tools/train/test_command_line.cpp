@@ -43,7 +43,7 @@ TEST(CommandLine, HelpListsEveryKeyInItsSection) {
           "capacity_factor", "balance_loss"}},
         {"data",
          {"type", "path", "batch", "workers", "validation", "validation_path", "test", "test_path", "image",
-          "classes", "resize", "crop", "padding", "flip", "mean", "std"}},
+          "classes", "resize", "crop", "padding", "flip", "cache", "mean", "std"}},
         {"parallel",
          {"mode", "tensor", "sequence", "sync_batch_norm", "context", "context_exchange", "pipeline",
           "schedule", "virtual_stages", "order", "stages", "expert"}},
