@@ -25,9 +25,10 @@ void check_page(const Inputs& inputs, const std::string& path, bool overwrite) {
 
 Work timeline_verb(Options& options) {
     const std::string& path = options.required_text("-o,--output", "OUT.html", "The file to write");
-    const std::string& fit = options.text("--fit", "SIZE",
-                                          "The most bytes of the file, for example 2M; without: 5M. Short "
-                                          "events that do not fit are folded, and the page says how many");
+    const std::string& fit =
+        options.text("--fit", "SIZE",
+                     "The most bytes of the file, for example 2M; without: 5,000,000. Short "
+                     "events that do not fit are folded, and the page says how many");
     const std::string& title = options.text("--title", "TEXT", "Its title; without: the name of the file");
     const bool& redact = options.flag("--redact", "Omit names of machines, and paths");
     const bool& overwrite = options.flag("--overwrite", "Replace OUT.html if it exists");

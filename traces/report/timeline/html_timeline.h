@@ -24,9 +24,9 @@ inline constexpr std::array<std::uint32_t, lanes::kKindPaints> kTimelineColors =
     0x4F8C96, 0xC04FA8, 0x8A94A3, 0xC04FA8, 0xB4E3A0};
 
 struct TimelineOptions {
-    std::string title;                    // empty: the name of the file
-    bool redact = false;                  // omits names of machines and paths
-    std::uint64_t most_bytes = 5U << 20;  // of the file
+    std::string title;                     // empty: the name of the file
+    bool redact = false;                   // omits names of machines and paths
+    std::uint64_t most_bytes = 5'000'000;  // of the file
 };
 
 struct TimelinePage {
