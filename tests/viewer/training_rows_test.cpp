@@ -42,6 +42,7 @@ TEST(MetricLooks, HaveTitlesAndUnits) {
     EXPECT_EQ(look_of("tokens_per_second").title, "Tokens per second");
     EXPECT_EQ(value_text(look_of("tokens_per_second"), 71216.8), "71,217 tokens/s");
     EXPECT_EQ(value_text(look_of("images_per_second"), 1.25), "1.25 images/s");
+    EXPECT_EQ(value_text(look_of("tokens_per_second"), 3445.34), "3,445 tokens/s");
     EXPECT_EQ(value_text(look_of("peak_bytes"), 3 << 20), "3.0 MiB");
     EXPECT_EQ(value_text(look_of("wait_us"), 1500), "1.50 ms");
     EXPECT_EQ(value_text(look_of("top1_percent"), 76.13), "76.13 %");

@@ -345,9 +345,11 @@ float headers_row(const std::vector<bool>& numbers) {
              {name.substr(0, split), name.substr(std::min(split + 1, name.size()))}) {
             const bool right =
                 static_cast<std::size_t>(i) < numbers.size() && numbers[static_cast<std::size_t>(i)];
+            // A name of a file may be wider than its column; the columns of numbers have room for theirs.
+            const std::string shown = right ? std::string(line) : fit_text(std::string(line), width);
             const float x = right ? at.x + std::max(0.0F, width - width_of(line)) : at.x;
             const ImU32 ink = ImGui::GetColorU32(y > at.y ? ImGuiCol_TextDisabled : ImGuiCol_Text);
-            ImGui::GetWindowDrawList()->AddText({x, y}, ink, line.data(), line.data() + line.size());
+            ImGui::GetWindowDrawList()->AddText({x, y}, ink, shown.c_str());
             y += ImGui::GetTextLineHeight();
         }
     }

@@ -117,7 +117,8 @@ std::string value_text(const MetricLook& look, double value) {
     if (look.axis == draw::AxisUnit::bytes && fits) return draw::format_size(std::llround(base));
     if (look.axis == draw::AxisUnit::nanoseconds && fits) return draw::format_duration(base);
     if (look.axis == draw::AxisUnit::percent && fits) return draw::format_percent(base);
-    std::string text = std::abs(value) >= 1e4 && std::abs(value) < 1e15
+    const double whole_from = look.unit.ends_with("/s") ? 100 : 1e4;
+    std::string text = std::abs(value) >= whole_from && std::abs(value) < 1e15
                            ? draw::format_count(std::llround(value))
                            : fmt::format("{:.6g}", value);
     return look.unit.empty() ? text : text + " " + look.unit;
