@@ -74,7 +74,7 @@ TEST(HtmlReport, ShowsTrainingWithWhereItDiverged) {
     run.sink().add(schema::MetricRow{.step = 2, .time = 2900, .name = hostile, .value = 1});
     const std::string html = html_report({reported_run(*run.take(), "run.sqlite", {})}, std::nullopt, {});
     EXPECT_THAT(html, HasSubstr("<a href=\"#training\">Training</a>"));
-    EXPECT_THAT(html, HasSubstr("The run diverged from step 6 on (the first is 0)."));
+    EXPECT_THAT(html, HasSubstr("The run diverged from step 6 on (counted from 0)."));
     EXPECT_THAT(html, HasSubstr("images_<wbr>per_<wbr>second<div class=\"dim small\">sum over ranks</div>"));
     EXPECT_THAT(html, HasSubstr("3.0 MiB"));
     EXPECT_THAT(html, Not(HasSubstr(kScript)));

@@ -210,7 +210,7 @@ TEST_F(Metrics, AreComparedByTheirLastValues) {
     EXPECT_THAT(rows.at("loss, last (mean over ranks)"), ElementsAre(1, testing::IsNan()));
     EXPECT_THAT(rows.at("images_per_second, last (sum over ranks)"), ElementsAre(9, testing::IsNan()));
     EXPECT_THAT(rows.at("<b>accuracy, last (mean over ranks)"), ElementsAre(testing::IsNan(), 0.5));
-    EXPECT_THAT(rows.at("marked, last (mean over ranks)"), ElementsAre(testing::IsNan(), 3))
+    EXPECT_THAT(rows.at("marked, last (of one rank)"), ElementsAre(testing::IsNan(), 3))
         << "only one rank reports it";
     EXPECT_FALSE(rows.contains("peak_bytes, last (largest of the ranks)"));
     EXPECT_THAT(render(comparison, report::Format::json),

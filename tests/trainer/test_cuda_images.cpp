@@ -23,8 +23,7 @@ std::string text(const ImageShape& image, const Window& window) {
            std::to_string(window.padding);
 }
 
-// --- division
-// ------------------------------------------------------------------------------------------------
+// --- division --------------------------------------------------------------------------------------------
 
 // Around multiples, where a quotient changes, up to the largest number.
 TEST(Divisors, DivideAsTheProcessorDoes) {
@@ -42,8 +41,7 @@ TEST(Divisors, DivideAsTheProcessorDoes) {
     }
 }
 
-// --- convolutions
-// --------------------------------------------------------------------------------------------
+// --- convolutions ----------------------------------------------------------------------------------------
 
 // Channels that come in packs of 4, and others; results beside the tiles of 64 and 128; windows that hang
 // over the image, miss pixels, or are wider than it; more depth than one block sums.
@@ -130,8 +128,7 @@ TEST_F(CudaImages, ConvolutionsGiveTheSameBitsAgain) {
     }
 }
 
-// --- pooling
-// -------------------------------------------------------------------------------------------------
+// --- pooling ---------------------------------------------------------------------------------------------
 
 struct PoolCase {
     ImageShape image;
@@ -200,8 +197,7 @@ TEST_F(CudaImages, AdaptiveAverageIsTheCpus) {
     }
 }
 
-// --- batch norms
-// ---------------------------------------------------------------------------------------------
+// --- batch norms -----------------------------------------------------------------------------------------
 
 // One row; columns beside packs of 4 and tiles of 128; more rows than a slice has, and than a thread adds.
 struct MatrixShape {

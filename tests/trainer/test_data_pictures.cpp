@@ -264,6 +264,12 @@ TEST_F(ImageFolders, OnlyFilesThatAreDecodedHaveACache) {
     write("train-labels-idx1-ubyte", idx_file({2}, {0, 1}));
     EXPECT_THAT(open_error(folder_.path(), "cache = 8"),
                 HasSubstr("job.toml:8: data.cache: the images of " + folder_.path() + " are not decoded"));
+    // That some are validated on is no reason to refuse the key.
+    write("train/cat/1.png", png_);
+    write("t10k-images-idx3-ubyte", idx_file({2, 8, 8}, std::vector<unsigned char>(128, 51)));
+    write("t10k-labels-idx1-ubyte", idx_file({2}, {0, 1}));
+    EXPECT_THAT(open_error(folder_ / "train", "cache = 8\nvalidation_path = '" + folder_.path() + "'"),
+                HasSubstr("job.toml:9: data.validation_path: " + folder_.path() + " has other classes than"));
 }
 
 TEST_F(ImageFolders, SayWhatIsWrong) {

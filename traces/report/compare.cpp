@@ -114,8 +114,9 @@ Json comparison_json(const analysis::Comparison& comparison) {
         }
         json["at_peak"] = bytes_by_category(run.at_peak);
         Json& metrics = json["metrics"] = Json::object();
-        for (const auto& [name, value] : run.metrics)
-            metrics[printable(name)] = json_of(std::isfinite(value) ? store::Cell(value) : store::Cell());
+        for (const analysis::RunColumn::Metric& metric : run.metrics)
+            metrics[printable(metric.name)] =
+                json_of(std::isfinite(metric.value) ? store::Cell(metric.value) : store::Cell());
         json["collectives"] = json_of(result_table(analysis::collective_fields(), run.collectives));
         if (&run != &comparison.runs.front())
             json["step_inside_spread_of_first"] = inside_spread(comparison.runs.front(), run);

@@ -120,7 +120,7 @@ std::string html_training(const ReportedRun& run, const Redactor& redact) {
     if (shown.empty()) return {};
     std::string html;
     if (run.diverged)
-        html += fmt::format("<p class=\"bad\">The run diverged from step {} on (the first is 0).</p>\n",
+        html += fmt::format("<p class=\"bad\">The run diverged from step {} on (counted from 0).</p>\n",
                             *run.diverged);
     const bool by_rank = std::any_of(shown.begin(), shown.end(), [](const auto* c) { return c->rank >= 0; });
     std::vector<std::string> header = {"Metric", "Curve"};

@@ -173,6 +173,10 @@ void Simulated::close_trace() {
 executor::RunResult Simulated::as_run() const {
     executor::RunResult run;
     run.steps_done = result_.steps;
+    if (samples_ > 0) {
+        run.epochs =
+            static_cast<double>(result_.steps * job().samples_per_step()) / static_cast<double>(samples_);
+    }
     run.seconds = result_.seconds;
     for (int rank = 0; rank < job().run.ranks; ++rank) {
         const sim::SimRanks& own = result_.of(rank);

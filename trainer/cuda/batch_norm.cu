@@ -131,8 +131,7 @@ struct GradientSums {
     }
 };
 
-// --- element by element, with factors of each column
-// ---------------------------------------------------------
+// --- element by element, with factors of each column -----------------------------------------------------
 
 template <class Map>
 __global__ void __launch_bounds__(kThreads) map_columns(Map map, float* y, Cut cut) {

@@ -15,8 +15,7 @@ using kernels::ConvolutionShape;
 using kernels::ImageShape;
 using kernels::Window;
 
-// --- patches: the pixels under a place of the window
-// ---------------------------------------------------------
+// --- patches: the pixels under a place of the window -----------------------------------------------------
 
 // A place of the window: its sample, and its first pixel, which may lie outside the image.
 struct Place {
@@ -98,8 +97,7 @@ struct PatchesAcross {
     __device__ float at(int row, int depth) const { return images.at(images.place(depth), images.tap(row)); }
 };
 
-// --- matrices in memory
-// --------------------------------------------------------------------------------------
+// --- matrices in memory ----------------------------------------------------------------------------------
 
 // kByRows: row-major [rows, depth], else [depth, rows].
 template <bool kByRows>
@@ -129,8 +127,7 @@ struct RowMajor {
     }
 };
 
-// --- the gradient of the input
-// -------------------------------------------------------------------------------
+// --- the gradient of the input ---------------------------------------------------------------------------
 
 // Along one axis: the pixels first, first + stride, … have the taps tap, tap + stride, …; the k-th of these
 // taps reaches the u-th of these pixels from the place `place` + u - k.
@@ -230,8 +227,7 @@ struct PixelsOfClass {
     }
 };
 
-// --- splits
-// --------------------------------------------------------------------------------------------------
+// --- splits ----------------------------------------------------------------------------------------------
 
 constexpr int kThreads = 256;
 

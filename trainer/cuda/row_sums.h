@@ -9,8 +9,8 @@
 
 namespace shardscope::trainer::cuda {
 
-// sums[j] = x[0,j] + … + x[rows-1,j], row-major, in fp32, of slices of the rows in fp64 and rounded once; the
-// order of the sum depends only on the shape.
+// sums[j] = x[0,j] + … + x[rows-1,j], row-major: of the rows of a slice in fp32, of the slices in fp64,
+// rounded once. The order of the sum depends only on the shape.
 template <class T>
 void row_sums(const DeviceContext& device, const T* x, T* sums, int rows, int columns);
 

@@ -76,7 +76,7 @@ __device__ __forceinline__ void wait_for_copies() {
     asm volatile("cp.async.wait_group %0;" ::"n"(kBehind) : "memory");
 }
 
-// Both rounded to the nearest even T, `low` in the lower half.
+// Both rounded to the nearest T, ties to even; `low` in the lower half.
 template <class T>
 __device__ __forceinline__ std::uint32_t pack(float low, float high) {
     std::uint32_t packed;

@@ -152,6 +152,7 @@ DataSource prepared_images(const job::Job& job) {
         std::shared_ptr<const ImageFiles> files = open_images(key, path, data.classes);
         if (data.cache == 0) return files;
         if (!files->decodes()) {
+            if (path != data.path) return files;
             throw DataError("data.cache",
                             fmt::format("the images of {} are not decoded: they are in memory as "
                                         "they are; omit the key",
@@ -195,7 +196,7 @@ DataSource prepared_images(const job::Job& job) {
         throw DataError(
             "data.test_path",
             fmt::format("{} is also what data.validation_path names, by which a run is chosen; name "
-                        "images that nothing else uses",
+                        "other images to test on",
                         data.test_path));
     }
     source.validation = held_out("data.validation_path", data.validation_path, {0, validation});

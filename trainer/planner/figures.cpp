@@ -85,11 +85,6 @@ double peak_rate(const job::Job& job, const sim::Cluster& cluster) {
     return rate * std::min(1.0, static_cast<double>(cluster.device.cores) * nodes / job.run.ranks);
 }
 
-double samples_per_step(const job::Job& job) {
-    return static_cast<double>(job.data_ranks()) * job.train.accumulation *
-           static_cast<double>(model::batch_shape(job).samples);
-}
-
 void add_memory(const sharding::Program& program, Row& row) {
     row.peak = program.predict_largest().peak;
     if (const int unit = largest(row.peak.units); unit >= 0) {

@@ -19,8 +19,6 @@ double model_flops(const sharding::Program& program);
 // Operations per second of one rank's device.
 double peak_rate(const job::Job& job, const sim::Cluster& cluster);
 
-double samples_per_step(const job::Job& job);
-
 // Fills in the row's peak, with the unit and the module that hold most of it.
 void add_memory(const sharding::Program& program, Row& row);
 // Fills in the timed figures.

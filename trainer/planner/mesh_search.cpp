@@ -82,7 +82,7 @@ class MeshSearch {
             const LowerBound least = lower_bounds_.of(row, cluster);
             row.least_bytes = least.bytes;
             row.least_step = least.seconds;
-            bounds_[i] = least.seconds / samples_per_step(row.job);
+            bounds_[i] = least.seconds / static_cast<double>(row.job.samples_per_step());
             if (least.bytes <= options.memory_limit) return;
             exclude(row, fmt::format("a rank needs {:.1f} MiB or more, which do not fit {}",
                                      static_cast<double>(least.bytes) / kMB, options.memory_place));

@@ -263,8 +263,7 @@ void SimTrace::step_ended(int rank_class, std::int64_t step, Time start, Time en
              std::max(ended.end, end),
              {std::max(ended.memory.allocated, memory.allocated), std::max(ended.memory.peak, memory.peak)}};
     if (ended.classes < classes_.size()) return;
-    const executor::MetricPlace place = {step, (step + 1) * executor::StepItems(program_.job()).samples,
-                                         ended.end};
+    const executor::MetricPlace place = {step, (step + 1) * program_.job().samples_per_step(), ended.end};
     const Time from = step_end_ < 0 ? ended.start : step_end_;
     std::optional<double> epoch;
     if (samples_ > 0) epoch = static_cast<double>(place.sample) / static_cast<double>(samples_);

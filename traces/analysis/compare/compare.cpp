@@ -283,7 +283,7 @@ void fill_metrics(const store::Trace& trace, const Selection& selection, RunColu
         const bool first = i == 0 || report.curves[i - 1].name != curve.name;
         const bool last = i + 1 == report.curves.size() || report.curves[i + 1].name != curve.name;
         if (first && (curve.rank < 0 || last))
-            run.metrics.emplace_back(curve.name, curve.points.back().value);
+            run.metrics.push_back({curve.name, curve.points.back().value, curve.rank >= 0});
     }
 }
 
@@ -466,21 +466,28 @@ class FigureList {
     void add_metrics() {
         std::vector<std::string> names;  // in the order of the runs
         for (const RunColumn& run : runs_) {
-            for (const auto& [name, value] : run.metrics) {
+            for (const RunColumn::Metric& metric : run.metrics) {
+                const std::string& name = metric.name;
                 const bool elsewhere = name == "diverged" || name.ends_with("_bytes");
                 if (!elsewhere && std::find(names.begin(), names.end(), name) == names.end())
                     names.push_back(name);
             }
         }
         for (const std::string& name : names) {
-            const std::string_view over = words_of(schema::reduction_of(name));
+            const auto metric_of = [&](const RunColumn& r) {
+                return std::find_if(r.metrics.begin(), r.metrics.end(),
+                                    [&](const RunColumn::Metric& metric) { return metric.name == name; });
+            };
+            const bool of_rank = std::any_of(runs_.begin(), runs_.end(), [&](const RunColumn& r) {
+                return metric_of(r) != r.metrics.end() && metric_of(r)->is_of_rank;
+            });
+            const std::string_view over = of_rank ? "of one rank" : words_of(schema::reduction_of(name));
             add(
                 fmt::format("{}, last{}", name, over.empty() ? "" : fmt::format(" ({})", over)),
                 Unit::digits6,
                 [&](const RunColumn& r) -> ComparedValue {
-                    const auto own = std::find_if(r.metrics.begin(), r.metrics.end(),
-                                                  [&](const auto& metric) { return metric.first == name; });
-                    return {own == r.metrics.end() ? kUnknown : own->second, 0};
+                    const auto own = metric_of(r);
+                    return {own == r.metrics.end() ? kUnknown : own->value, 0};
                 },
                 name.ends_with("loss"));
         }

@@ -57,7 +57,12 @@ struct RunColumn {
     Spread communication_spread, exposed_communication_spread, memcpy_spread, device_busy_spread;
     double to_loss_us = std::numeric_limits<double>::quiet_NaN();     // until Comparison::loss was reached
     double diverged_step = std::numeric_limits<double>::quiet_NaN();  // metrics.h
-    std::vector<std::pair<std::string, double>> metrics;              // the last value of the job's, by name
+    struct Metric {
+        std::string name;
+        double value = 0;         // the last
+        bool is_of_rank = false;  // of the only rank that reports it
+    };
+    std::vector<Metric> metrics;  // of the job, by name
 };
 
 struct Comparison {

@@ -49,7 +49,8 @@ void for_ranges(Database& database, const std::map<std::int64_t, std::string>& t
 }
 
 // The ranks of threads: their own or, if they have none, that of their process if it has one alone, as where
-// traces are loaded. (Where work that a thread launched tells its rank there, its marks are no rows.)
+// traces are loaded. The loader can also find a thread's rank from the device work that it launched: marks of
+// such threads get no rows here, and are read from the marks (analysis/training/metrics.cpp).
 class RanksOfThreads {
   public:
     explicit RanksOfThreads(Database& database) {
