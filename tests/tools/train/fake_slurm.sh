@@ -61,8 +61,10 @@ srun)
     done
     status=0
     for _ in "${tasks[@]}"; do
-        if ! wait -n; then
-            status=1
+        code=0
+        wait -n || code=$?
+        if ((code)); then
+            ((status)) || status=$code # of the one that failed, not of those that it ends
             kill "${tasks[@]}" 2> /dev/null || true
         fi
     done

@@ -99,8 +99,15 @@ rm -r $script-*
 
 # --- a program that fails --------------------------------------------------------------------------------------------
 if [[ -n ${JOB_PROGRAM:-} ]]; then
-    export JOB_PROGRAM=false
-    if attempt 1 torchrun.sbatch fails.py; then fail "a failure of the program is none of the job"; fi
+    printf '#!/bin/sh\nexit 7\n' > "$work/fails"
+    chmod +x "$work/fails"
+    for job in torchrun ranks; do
+        status=0
+        JOB_PROGRAM=$work/fails attempt 1 $job.sbatch fails.py || status=$?
+        ((status == 7)) || fail "$job.sbatch ends with $status, not with the program's 7"
+        RECORD_OPTIONS="--keep-last 60 --hang 300" submit 1 $job.sbatch calm.py
+        grep -qF "nothing was recorded" shardscope-$job-*.out || fail "$job.sbatch does not say that nothing was recorded"
+    done
 fi
 if attempt 1 train.sbatch; then fail "train.sbatch accepts no job file"; fi
 grep -q 'usage: sbatch train.sbatch' shardscope-*.out || fail "train.sbatch does not say how it is used"
