@@ -45,6 +45,13 @@ struct PartSpec {
     std::string class_name = "Linear";
     std::vector<schema::ScheduleRow> schedule;
     std::vector<std::pair<std::string, schema::MetricRow>> metrics;  // by name; `time` in the job's time
+    struct Counter {
+        std::string name, host;  // `host` empty: the rank says it
+        schema::CounterRow row;  // `time` in the job's time
+    };
+    std::vector<Counter> counters;
+    std::vector<schema::DeviceRow> devices;
+    std::vector<schema::TopologyRow> topology;
     struct Mark {
         int rank = 0;           // none of the part's: a thread without a rank marks
         std::int64_t time = 0;  // the job's
@@ -96,6 +103,14 @@ class PartWriter {
             row.name = writer_.intern(name);
             writer_.add(row);
         }
+        for (auto [name, host, row] : spec_.counters) {
+            row.time = at(row.time);
+            row.name = writer_.intern(name);
+            if (!host.empty()) row.host = writer_.intern(host);
+            writer_.add(row);
+        }
+        for (const schema::DeviceRow& row : spec_.devices) writer_.add(row);
+        for (const schema::TopologyRow& row : spec_.topology) writer_.add(row);
         for (const PartSpec::Mark& mark : spec_.marks) {
             schema::RangeRow row{.start = at(mark.time), .end = {}, .event_type = schema::kNvtxMark};
             row.text = writer_.intern(mark.text);

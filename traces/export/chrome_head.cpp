@@ -153,6 +153,37 @@ void write_schedule(ChromeContext& context) {
         });
 }
 
+void write_hardware(ChromeContext& context) {
+    const auto real = [](const store::Statement& row, int column) {
+        return row.is_null(column) || !std::isfinite(row.real(column)) ? -1 : row.real(column);
+    };
+    write_list(context, "devices", "SHARD_DEVICES",
+               {"host", "kind", "number", "name", "bus", "numa", "memory", "bandwidth", "powerLimit", "cpus",
+                "visible"},
+               [&](const store::Statement& row, auto to) {
+                   fmt::format_to(to,
+                                  "\"host\":{},\"kind\":{},\"number\":{},\"name\":{},\"bus\":{},\"numa\":{},"
+                                  "\"memory_bytes\":{},\"bytes_per_second\":{},\"power_limit_watts\":{},"
+                                  "\"cpus\":{},\"visible\":{}",
+                                  json(row.text(0)), json(row.text(1)), row.integer(2), json(row.text(3)),
+                                  json(row.text(4)), row.integer_or(5, -1), row.integer_or(6, -1),
+                                  real(row, 7), real(row, 8), json(row.text(9)), row.integer(10) != 0);
+               });
+    write_list(context, "topology", "SHARD_TOPOLOGY",
+               {"host", "fromDevice", "toHost", "toDevice", "link", "lanes", "bandwidth", "p2pRead",
+                "p2pWrite", "p2pNvlink", "p2pAtomics", "source"},
+               [&](const store::Statement& row, auto to) {
+                   fmt::format_to(
+                       to,
+                       "\"host\":{},\"from\":{},\"to_host\":{},\"to\":{},\"link\":{},\"lanes\":{},"
+                       "\"bytes_per_second\":{},\"read\":{},\"write\":{},\"nvlink\":{},\"atomics\":{},"
+                       "\"source\":{}",
+                       json(row.text(0)), json(row.text(1)), json(row.text(2)), json(row.text(3)),
+                       json(row.text(4)), row.integer_or(5, -1), real(row, 6), json(row.text(7)),
+                       json(row.text(8)), json(row.text(9)), json(row.text(10)), json(row.text(11)));
+               });
+}
+
 void write_model(ChromeContext& context) {
     write_list(context, "modules", "SHARD_MODULES",
                {"id", "parent", "name", "className", "path", "unit", "parameters"},
@@ -273,6 +304,7 @@ void write_ours(ChromeContext& context) {
     write_ranks(context);
     write_groups(context);
     write_schedule(context);
+    write_hardware(context);
     write_model(context);
     write_steps_and_losses(context);
     write_metrics(context);

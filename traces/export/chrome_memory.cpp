@@ -116,7 +116,7 @@ void write_allocations(ChromeContext& context) {
 }
 
 void write_counters(ChromeContext& context) {
-    scan_table(context.database(), "SHARD_COUNTERS", {"time", "rank", "nameId", "value"},
+    scan_table(context.database(), "SHARD_COUNTERS", {"time", "rank", "nameId", "value", "hostId", "device"},
                context.ordered_by("SHARD_COUNTERS", "time"), [&](const store::Statement& row) {
                    if (row.is_null(3) || !std::isfinite(row.real(3))) return;  // not representable in JSON
                    const ExportedRank* rank = context.rank(row.integer(1));
@@ -125,7 +125,11 @@ void write_counters(ChromeContext& context) {
                                  rank != nullptr ? ChromeContext::tid_of(rank->global_tid) : 0,
                                  row.integer(0));
                    const auto to = std::back_inserter(context.out());
-                   fmt::format_to(to, ",\"args\":{{\"value\":{}}}", row.real(3));
+                   fmt::format_to(to, ",\"args\":{{\"value\":{}", row.real(3));
+                   if (!row.is_null(4))
+                       fmt::format_to(to, ",\"shardscope\":{{\"rank\":{},\"host\":{},\"device\":{}}}",
+                                      row.integer(1), context.name(row.integer(4)), row.integer_or(5, -1));
+                   context.out() += '}';
                    if (rank != nullptr) fmt::format_to(to, ",\"id\":{}", rank->rank);
                    context.end();
                });

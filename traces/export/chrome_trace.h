@@ -25,6 +25,12 @@
 //               "tensor":0, "pipeline":0, "local_rank":0, "cpus":"0-3", "streams":{"7":"compute"}}],
 //     "groups":[{"group":1, "axis":"tensor", "ranks":"0,1", "name":"", "description":""}],
 //     "schedule":[{"rank":0, "position":0, "stage":0, "kind":"F", "micro_batch":0, "with_next":false}],
+//     "devices":[{"host":"...", "kind":"gpu", "number":0, "name":"...", "bus":"0000:17:00.0", "numa":0,
+//                 "memory_bytes":1, "bytes_per_second":-1, "power_limit_watts":700, "cpus":"",
+//                 "visible":true}],
+//     "topology":[{"host":"...", "from":"GPU0", "to_host":"...", "to":"GPU1", "link":"NV12", "lanes":12,
+//                  "bytes_per_second":1, "read":"OK", "write":"OK", "nvlink":"OK", "atomics":"OK",
+//                  "source":"nvml"}],
 //     "clocks":[{"rank":1, "time_ns":0, "offset_ns":5, "uncertainty_ns":2}],
 //     "stops":[{"rank":0, "time_ns":9, "first_rank":1, "lost":true, "reason":"...", "waiting":"..."}],
 //     "modules":[{"id":0, "parent":-1, "name":"Linear_0", "class":"Linear", "path":"net.0", "unit":0,
@@ -45,6 +51,7 @@
 //                  "phase":"forward"}
 //     [memory]     {"category":"activations", "space":"device", "phase":"forward", "unit":id, "module":id,
 //                   "stream":n, "name":"...", "annotation":"...", "stack":"..."}
+//     counter      {"rank":n, "host":"...", "device":n} of one that is not one rank's alone; -1: none
 #pragma once
 
 #include <cstdint>

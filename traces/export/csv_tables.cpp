@@ -45,10 +45,7 @@ LEFT JOIN SHARD_STREAMS s ON s.rank = r.rank AND s.streamId = t.streamId))"},
      "duration_ns, bytes, padding AS padding_bytes, correlation FROM collectives"},
     {"memory",
      "SELECT rank, time_ns, bytes, category, space, phase, unit, module, name, address, stream FROM memory"},
-    {"counters",
-     "SELECT c.rank, c.time AS time_ns, s.value AS name, c.value FROM SHARD_COUNTERS c LEFT JOIN StringIds s "
-     "ON "
-     "s.id = c.nameId"},
+    {"counters", "SELECT rank, host, device, time_ns, name, value FROM counters"},
     {"metrics", "SELECT rank, step, sample, time_ns, name, value FROM metrics"},
     {"steps", "SELECT rank, step, start_ns, duration_ns, loss FROM steps"},
     {"modules",

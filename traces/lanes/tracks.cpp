@@ -203,15 +203,22 @@ CurveIndex<double> index_of(const std::vector<std::pair<std::int64_t, double>>& 
 
 std::vector<CounterTrack> counter_tracks(const store::Trace& trace) {
     const store::Counters& all = trace.counters;
-    std::map<std::pair<store::RankIndex, schema::StringId>, std::size_t> known;
+    using Key = std::tuple<store::RankIndex, schema::StringId, int, schema::StringId>;
+    std::map<Key, std::size_t> known;
     std::vector<CounterTrack> tracks;
     for (std::size_t i = 0; i < all.size(); ++i) {
         if (std::isnan(all.value[i])) continue;
         store::RankIndex rank(all.rank[i]);
         if (rank.at() >= trace.ranks.size()) rank = {};
-        const auto [it, is_new] = known.try_emplace({rank, all.name[i]}, tracks.size());
+        const auto [it, is_new] =
+            known.try_emplace({rank, all.host[i], all.device[i], all.name[i]}, tracks.size());
         if (is_new) {
-            tracks.push_back({.rank = rank, .name = all.name[i], .points = {}, .index = {}});
+            tracks.push_back({.rank = rank,
+                              .name = all.name[i],
+                              .host = all.host[i],
+                              .device = all.device[i],
+                              .points = {},
+                              .index = {}});
             tracks.back().least = tracks.back().most = all.value[i];
         }
         CounterTrack& track = tracks[it->second];

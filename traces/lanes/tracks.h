@@ -40,6 +40,8 @@ struct Track {
 struct CounterTrack {       // a counter of a rank over time
     store::RankIndex rank;  // none: its process is not a rank
     schema::StringId name = schema::StringId::empty;
+    schema::StringId host = schema::StringId::empty;  // as in CounterRow
+    int device = -1;
     std::vector<std::pair<std::int64_t, double>> points;  // (time, value from then on), by time; no NaN
     CurveIndex<double> index;                             // of `points`
     double least = 0, most = 0;

@@ -99,15 +99,18 @@ std::vector<std::int64_t> live_cuda_allocations(Part& part, const SliceWindows& 
 
 std::vector<std::int64_t> last_values(Part& part, const SliceWindows& windows) {
     if (!begins_later(windows) || !part.has_table("SHARD_COUNTERS")) return {};
-    using Counter = std::tuple<std::int64_t, std::int64_t>;  // rank, name
+    using Counter =
+        std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t>;  // rank, name, host, device
+    const bool has_host = part.database.has_column("SHARD_COUNTERS", "hostId");
     return fold<Counter>(
         part,
         fmt::format(
-            "SELECT rowid, time, rank, nameId FROM SHARD_COUNTERS WHERE +time < {} ORDER BY time, rowid",
-            windows.hull().to),
+            "SELECT rowid, time, rank, nameId, {} FROM SHARD_COUNTERS WHERE +time < {} ORDER BY time, rowid",
+            has_host ? "hostId, device" : "NULL, NULL", windows.hull().to),
         [&](const store::Statement& row) -> const auto& { return windows.of_rank(row.integer(2)); },
         [](const store::Statement& row) {
-            return std::pair(Counter(row.integer(2), row.integer(3)), false);
+            return std::pair(
+                Counter(row.integer(2), row.integer(3), row.integer_or(4, 0), row.integer_or(5, -1)), false);
         });
 }
 

@@ -44,6 +44,7 @@ constexpr std::array kByName = std::to_array<NamedRole>({
     {"created", ColumnRole::time},
     {"started", ColumnRole::time},
     {"completed", ColumnRole::time},
+    {"hostId", ColumnRole::string},
     {"annotationId", ColumnRole::string},
     {"stackId", ColumnRole::string},
     {"groupNameId", ColumnRole::string},

@@ -470,10 +470,13 @@ struct CounterRow {
     int rank = 0;
     StringId name = StringId::empty;
     double value = 0;
+    StringId host = StringId::empty;  // of what no rank owns alone: a GPU, an adapter, a whole host
+    int device = -1;                  // its DeviceRow::number on that host; -1: none
 
     template <typename Row, typename Visit>
     static void each_name(Row& row, Visit visit) {
         visit(row.name);
+        visit(row.host);
     }
 };
 
@@ -655,6 +658,48 @@ struct PlanRow {
     };
 };
 
+// A part of a host that the job may use or reach: what kDeviceKinds names.
+struct DeviceRow {
+    static constexpr std::string_view kTable = "SHARD_DEVICES";
+    static constexpr std::string_view kVerb = kKeepFirst;
+    std::string host;
+    std::string kind;                // one of kDeviceKinds
+    int number = 0;                  // on its host, among those of its kind
+    std::string name;                // "NVIDIA H100 80GB HBM3", "mlx5_0", "eth0"; empty: unknown
+    std::string bus;                 // PCI address, "0000:17:00.0"; empty: it has none
+    int numa = -1;                   // the NUMA node that it is next to; -1: unknown
+    std::int64_t memory_bytes = -1;  // -1, as for the next two: unknown
+    double bytes_per_second = -1;    // of an adapter, in one direction
+    double power_limit_watts = -1;
+    std::string cpus;     // of a NUMA node, or nearest to the device: "0-3,8"; empty: unknown
+    bool visible = true;  // the job may use it
+
+    auto order() const { return std::tie(host, kind, number); }
+    struct Kept {
+        std::vector<DeviceRow> devices;
+    };
+};
+inline constexpr std::array<std::string_view, 4> kDeviceKinds = {"gpu", "infiniband", "ethernet", "numa"};
+
+// How one device reaches another. The words are those of `nvidia-smi topo`.
+struct TopologyRow {
+    static constexpr std::string_view kTable = "SHARD_TOPOLOGY";
+    static constexpr std::string_view kVerb = kKeepFirst;
+    std::string host, from;  // "GPU0", "NIC1": "GPU" and "NIC" with DeviceRow::number
+    std::string to_host, to;
+    std::string link;              // "NV12", "PIX", "PXB", "PHB", "NODE", "SYS"; empty: unknown
+    int lanes = -1;                // NVLinks, or lanes of PCIe; -1: unknown
+    double bytes_per_second = -1;  // of the link, in one direction; -1: unknown
+    // Peer access, by what nvidia-smi prints for it: "OK", "CNS", "GNS", "TNS", "DR", "NS"; empty: unknown.
+    std::string read, write, nvlink, atomics;
+    std::string source;  // "nvml", "sys", "nccl", "nvidia-smi"
+
+    auto order() const { return std::tie(host, from, to_host, to); }
+    struct Kept {
+        std::vector<TopologyRow> topology;
+    };
+};
+
 struct ProcessRow {
     static constexpr std::string_view kTable = "PROCESSES";
     std::int64_t global_pid = 0;
@@ -734,7 +779,7 @@ using AnyRow =
                  PayloadSchemaRow, PayloadEnumRow, ScopeRow, CudaEventRow, OverheadRow, GraphTraceRow,
                  CudaMemoryRow, CudaPoolRow, GpuRow, CudaContextRow, CudaStreamRow, NcclCommunicatorRow,
                  NcclOperationRow, LinkRow, SegmentRow, AllocatorEventRow, FlightRow, ClockRow, StopRow,
-                 PlanRow, ProfilerOverheadRow, GroupRow, ScheduleRow, MetricRow>;
+                 PlanRow, ProfilerOverheadRow, GroupRow, ScheduleRow, MetricRow, DeviceRow, TopologyRow>;
 
 // Calls `visit` with each StringId of a row.
 template <typename Row, typename Visit>

@@ -11,7 +11,7 @@
 namespace shardscope::traces::schema {
 
 // PRAGMA user_version of the files that we write, and the newest that we read.
-inline constexpr int kSchemaVersion = 8;
+inline constexpr int kSchemaVersion = 9;
 // PRAGMA application_id, "SHRD": distinguishes our files from other SQLite files.
 inline constexpr int kApplicationId = 0x53485244;
 // The version of Nsight Systems' export schema whose names and values we follow.

@@ -161,6 +161,13 @@ constexpr std::array kCounters = {
                  from<&CounterRow::name>},
     SchemaColumn{"value", "REAL", "", "Its value from then on; NULL where it was not a number.",
                  from<&CounterRow::value>},
+    SchemaColumn{"hostId", kInt, "id",
+                 "The host of a counter that is not one rank's alone: a GPU's, an adapter's or the host's. "
+                 "StringIds.id. Since schema version 9.",
+                 unless_zero<&CounterRow::host>},
+    SchemaColumn{"device", kInt, "",
+                 "Which device of the host: its number in SHARD_DEVICES; NULL: none. Since schema version 9.",
+                 unless_negative<&CounterRow::device>},
 };
 
 constexpr std::array kCommunicators = {

@@ -83,6 +83,54 @@ constexpr std::array kSchedule = {
                  from<&ScheduleRow::with_next>},
 };
 
+constexpr std::array kDevices = {
+    SchemaColumn{"host", kTextNN, "", "The machine's name.", from<&DeviceRow::host>},
+    SchemaColumn{"kind", kTextNN, "", "\"gpu\", \"infiniband\", \"ethernet\" or \"numa\" (a NUMA node).",
+                 from<&DeviceRow::kind>},
+    SchemaColumn{"number", kIntNN, "", "Its number among those of its kind on its host, from 0.",
+                 from<&DeviceRow::number>},
+    SchemaColumn{"name", kText, "", "\"NVIDIA H100 80GB HBM3\", \"mlx5_0\", \"eth0\".",
+                 unless_zero<&DeviceRow::name>},
+    SchemaColumn{"bus", kText, "", "Its PCI address: \"0000:17:00.0\".", unless_zero<&DeviceRow::bus>},
+    SchemaColumn{"numa", kInt, "", "The NUMA node that it is next to.", unless_negative<&DeviceRow::numa>},
+    SchemaColumn{"memory", kInt, "bytes", "Its memory.", unless_negative<&DeviceRow::memory_bytes>},
+    SchemaColumn{"bandwidth", "REAL", "bytes/s", "Of an adapter: its speed in one direction.",
+                 unless_negative<&DeviceRow::bytes_per_second>},
+    SchemaColumn{"powerLimit", "REAL", "W", "Of a GPU: the power that it may draw.",
+                 unless_negative<&DeviceRow::power_limit_watts>},
+    SchemaColumn{"cpus", kText, "", "The processors of a NUMA node, or those nearest to a device: \"0-3,8\".",
+                 unless_zero<&DeviceRow::cpus>},
+    SchemaColumn{"visible", kIntNN, "0/1", "1: the job may use it.", from<&DeviceRow::visible>},
+};
+
+constexpr std::array kTopology = {
+    SchemaColumn{"host", kTextNN, "", "The machine of `fromDevice`.", from<&TopologyRow::host>},
+    SchemaColumn{"fromDevice", kTextNN, "",
+                 "\"GPU\" or \"NIC\" with the device's number in SHARD_DEVICES: \"GPU0\".",
+                 from<&TopologyRow::from>},
+    SchemaColumn{"toHost", kTextNN, "", "The machine of `toDevice`.", from<&TopologyRow::to_host>},
+    SchemaColumn{"toDevice", kTextNN, "", "The other device.", from<&TopologyRow::to>},
+    SchemaColumn{
+        "link", kText, "",
+        "As in `nvidia-smi topo -m`: \"NV12\" twelve NVLinks, \"PIX\" one PCIe bridge, \"PXB\" several, "
+        "\"PHB\" the host bridge, \"NODE\" host bridges of one NUMA node, \"SYS\" across NUMA nodes.",
+        unless_zero<&TopologyRow::link>},
+    SchemaColumn{"lanes", kInt, "count", "NVLinks, or lanes of PCIe.", unless_negative<&TopologyRow::lanes>},
+    SchemaColumn{"bandwidth", "REAL", "bytes/s", "Of the link in one direction, as it is specified.",
+                 unless_negative<&TopologyRow::bytes_per_second>},
+    SchemaColumn{
+        "p2pRead", kText, "",
+        "Whether the first may read the other's memory, as in `nvidia-smi topo -p2p r`: \"OK\", \"CNS\" "
+        "chipset not supported, \"GNS\" GPU not supported, \"TNS\" topology not supported, \"DR\" "
+        "disabled, \"NS\" not supported, \"U\" unknown.",
+        unless_zero<&TopologyRow::read>},
+    SchemaColumn{"p2pWrite", kText, "", "The same for writing.", unless_zero<&TopologyRow::write>},
+    SchemaColumn{"p2pNvlink", kText, "", "The same over NVLink.", unless_zero<&TopologyRow::nvlink>},
+    SchemaColumn{"p2pAtomics", kText, "", "The same for atomics.", unless_zero<&TopologyRow::atomics>},
+    SchemaColumn{"source", kTextNN, "", "Who says so: \"nvml\", \"sys\", \"nccl\" or \"nvidia-smi\".",
+                 from<&TopologyRow::source>},
+};
+
 constexpr std::array kClocks = {
     with(own::kRank, from<&ClockRow::rank>),
     SchemaColumn{"time", kIntNN, "ns", "When it was measured, since the start of the capture.",
@@ -252,7 +300,7 @@ constexpr auto kPhaseRows = enum_rows(kPhaseNames, kPhaseLabels);
 constexpr auto kPartRows = enum_rows(kPredictionPartNames, kPartLabels);
 constexpr auto kOperationRows = enum_rows(kOperationNames, kOperationNcclNames);
 
-constexpr std::array<SchemaTable, 16> kTables = {{
+constexpr std::array<SchemaTable, 18> kTables = {{
     {"SHARD_STATE", "Whether the run ended and what was lost; one row.", kState},
     {"SHARD_RUN", "The run's configuration and facts.", kRun},
     {"SHARD_RANKS", "The ranks, their devices, and their place in the mesh.", kRanks},
@@ -297,6 +345,16 @@ constexpr std::array<SchemaTable, 16> kTables = {{
      kStops,
      {},
      5},
+    {"SHARD_DEVICES",
+     "The devices and adapters of the job's hosts. Since schema version 9.",
+     kDevices,
+     {},
+     9},
+    {"SHARD_TOPOLOGY",
+     "How these devices reach each other, one row for each ordered pair. Since schema version 9.",
+     kTopology,
+     {},
+     9},
 }};
 
 constexpr std::array<SchemaTable, 5> kEnums = {{

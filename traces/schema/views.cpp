@@ -216,6 +216,22 @@ LEFT JOIN (SELECT step, min(sample) AS sample, min(time) AS time FROM SHARD_METR
        ON k.step = l.step
 LEFT JOIN (SELECT step, max("end") AS "end" FROM SHARD_STEPS GROUP BY step) e ON e.step = l.step)";
 
+constexpr std::array kCounters = {
+    SchemaColumn{"rank", "", "rank", "The rank; NULL where it belongs to none."},
+    SchemaColumn{"host", "", "", "The machine's name; NULL where unknown."},
+    SchemaColumn{"device", "", "", "Which device of the host: its number in SHARD_DEVICES; NULL: none."},
+    SchemaColumn{"time_ns", "", "ns", "When it was read."},
+    SchemaColumn{"name", "", "", "\"gpu_power_watts\", \"process_cpu_cores\", \"reserved_bytes\" …"},
+    SchemaColumn{"value", "", "", "Its value from then on; NULL where it was not a number."},
+};
+constexpr std::string_view kCountersSql =
+    R"(SELECT nullif(c.rank, -1) AS rank, coalesce(h.value, r.host) AS host, c.device AS device, c.time AS time_ns,
+       s.value AS name, c.value AS value
+FROM SHARD_COUNTERS c
+LEFT JOIN StringIds s ON s.id = c.nameId
+LEFT JOIN StringIds h ON h.id = c.hostId
+LEFT JOIN SHARD_RANKS r ON r.rank = c.rank)";
+
 constexpr std::array kMemory = {
     kRank,
     SchemaColumn{"time_ns", "", "ns", "When, in the host program's order."},
@@ -345,7 +361,7 @@ LEFT JOIN SHARD_NCCL_COMMUNICATORS c ON c.communicator = o.communicator AND c.gl
 LEFT JOIN SHARD_THREADS t ON t.globalTid = o.globalTid)";
 
 // The text lives as long as the program.
-std::array<SchemaView, 13> make_views() {
+std::array<SchemaView, 14> make_views() {
     static const std::string kernels = fmt::format(
         fmt::runtime(kKernelsSql), communication_kernel_sql("s.value", "d.value"), collective_kernels_sql());
     static const std::string collectives = fmt::format(
@@ -360,6 +376,8 @@ std::array<SchemaView, 13> make_views() {
         {"steps", "Training steps as the ranks' host threads ran them.", kSteps, kStepsSql},
         {"metrics", "The loss and the other metrics of training. Since schema version 8.", kMetrics,
          kMetricsSql, 8},
+        {"counters", "Values that change over time: processors, GPUs, adapters. Since schema version 9.",
+         kCounters, kCountersSql, 9},
         {"memory", "Allocations and frees.", kMemory, kMemorySql},
         {"predictions", "The memory account's prediction in parts. Since schema version 2.", kPredictions,
          kPredictionsSql, 2},
@@ -374,7 +392,7 @@ std::array<SchemaView, 13> make_views() {
 }  // namespace
 
 std::span<const SchemaView> views() {
-    static const std::array<SchemaView, 13> all = make_views();
+    static const std::array<SchemaView, 14> all = make_views();
     return all;
 }
 

@@ -305,6 +305,8 @@ class ColumnJoin {
         counters.add_as_they_are(&store::Counters::value);
         counters.add(&store::Counters::name, texts());
         counters.add(&store::Counters::rank, ranks());
+        counters.add(&store::Counters::host, texts());
+        counters.add_as_they_are(&store::Counters::device);
     }
 
     const Parts& parts_;

@@ -283,6 +283,12 @@ void KinetoRows::counters(const TraceEvent& event) {
         schema::CounterRow row{.time = time, .rank = actors_.rank_of_thread(thread)};
         row.name = sink_.intern(plain ? std::string(name) : fmt::format("{} {}", name, key));
         row.value = *value;
+        if (ours_ && event.has(EventKey::shardscope)) {
+            const OurCounter details = read_our_counter(event.text(EventKey::shardscope));
+            row.rank = details.rank;
+            row.host = sink_.intern(details.host);
+            row.device = details.device;
+        }
         sink_.add(row);
     }
 }

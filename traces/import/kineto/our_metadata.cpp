@@ -139,6 +139,42 @@ void read_schedule(const Json& json, OurMetadata& into) {
     });
 }
 
+double real(const Json& json, const char* key) {
+    const Json& value = member(json, key);
+    return value.is_number() ? value.get<double>() : -1;
+}
+
+void read_devices(const Json& json, OurMetadata& into) {
+    each_object(member(json, "devices"), [&](const Json& d) {
+        const Json& visible = member(d, "visible");
+        into.rows.push_back(schema::DeviceRow{.host = schema::string_member(d, "host"),
+                                              .kind = schema::string_member(d, "kind"),
+                                              .number = integer(d, "number", 0),
+                                              .name = schema::string_member(d, "name"),
+                                              .bus = schema::string_member(d, "bus"),
+                                              .numa = integer(d, "numa", -1),
+                                              .memory_bytes = integer<std::int64_t>(d, "memory_bytes", -1),
+                                              .bytes_per_second = real(d, "bytes_per_second"),
+                                              .power_limit_watts = real(d, "power_limit_watts"),
+                                              .cpus = schema::string_member(d, "cpus"),
+                                              .visible = !visible.is_boolean() || visible.get<bool>()});
+    });
+    each_object(member(json, "topology"), [&](const Json& t) {
+        into.rows.push_back(schema::TopologyRow{.host = schema::string_member(t, "host"),
+                                                .from = schema::string_member(t, "from"),
+                                                .to_host = schema::string_member(t, "to_host"),
+                                                .to = schema::string_member(t, "to"),
+                                                .link = schema::string_member(t, "link"),
+                                                .lanes = integer(t, "lanes", -1),
+                                                .bytes_per_second = real(t, "bytes_per_second"),
+                                                .read = schema::string_member(t, "read"),
+                                                .write = schema::string_member(t, "write"),
+                                                .nvlink = schema::string_member(t, "nvlink"),
+                                                .atomics = schema::string_member(t, "atomics"),
+                                                .source = schema::string_member(t, "source")});
+    });
+}
+
 void read_predictions(const Json& json, OurMetadata& into) {
     each_object(member(json, "predictions"), [&](const Json& p) { into.rows.push_back(read_prediction(p)); });
     each_object(member(json, "prediction_parts"), [&](const Json& p) {
@@ -227,6 +263,7 @@ std::optional<OurMetadata> read_our_metadata(std::string_view text_of_it) {
     each_object(json["ranks"], [&](const Json& rank) { ours.ranks.push_back(read_rank(rank)); });
     read_groups(json, ours);
     read_schedule(json, ours);
+    read_devices(json, ours);
     read_model(json, ours);
     read_steps(json, ours);
     read_metrics(json, ours);
@@ -283,6 +320,13 @@ OurMemory read_our_memory(std::string_view text_of_it) {
     memory.annotation = schema::string_member(json, "annotation");
     memory.stack = schema::string_member(json, "stack");
     return memory;
+}
+
+OurCounter read_our_counter(std::string_view text_of_it) {
+    const Json json = parse(text_of_it);
+    return {.rank = integer(json, "rank", -1),
+            .host = schema::string_member(json, "host"),
+            .device = integer(json, "device", -1)};
 }
 
 }  // namespace shardscope::traces::importer

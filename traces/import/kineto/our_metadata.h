@@ -57,8 +57,14 @@ struct OurMemory {
     int unit = -1, module = -1, stream = -1;
     std::string name, annotation, stack;
 };
+struct OurCounter {
+    int rank = -1;
+    std::string host;
+    int device = -1;
+};
 OurRange read_our_range(std::string_view json);
 OurKernel read_our_kernel(std::string_view json);
 OurMemory read_our_memory(std::string_view json);
+OurCounter read_our_counter(std::string_view json);
 
 }  // namespace shardscope::traces::importer

@@ -118,6 +118,8 @@ void visit_columns(TraceOrConst& of, const ColumnLimits& limits, Visit visit) {
     visit("counters.value", n.value, any);
     visit("counters.name", n.name, text);
     visit("counters.rank", n.rank, rank_or_none);
+    visit("counters.host", n.host, text);
+    visit("counters.device", n.device, any);
 }
 
 }  // namespace shardscope::traces::store

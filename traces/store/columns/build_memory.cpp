@@ -263,6 +263,8 @@ void build_counters(std::vector<schema::CounterRow>& rows, const RankLookup& ran
         trace.counters.value.push_back(r.value);
         trace.counters.name.push_back(r.name);
         trace.counters.rank.push_back(r.rank >= 0 ? ranks.of_number(r.rank).column() : kNoRank);
+        trace.counters.host.push_back(r.host);
+        trace.counters.device.push_back(r.device);
     }
 }
 

@@ -177,7 +177,9 @@ struct Counters {
     Column<std::int64_t> time;
     Column<double> value;
     Column<schema::StringId> name;
-    Column<std::uint16_t> rank;  // or kNoRank
+    Column<std::uint16_t> rank;     // or kNoRank
+    Column<schema::StringId> host;  // as in CounterRow
+    Column<std::int32_t> device;
     std::size_t size() const { return time.size(); }
 };
 
