@@ -5,15 +5,15 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <memory>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <thread>
 #include <utility>
 
-#include <dlfcn.h>
-
 #include "profiler/base/clock.h"
-#include "profiler/record/nvml_abi.h"
+#include "profiler/nvml/library.h"
 
 namespace shardscope::profiler {
 namespace {
@@ -28,35 +28,17 @@ constexpr unsigned kMostProcesses = 64;
 
 std::atomic<bool> left_behind{false};
 
-class Nvml {
+class Gpus {
   public:
     // False: the library is missing or too old, or there is no GPU.
     bool open() {
-        library_ = ::dlopen(nvml::kLibrary, RTLD_NOW | RTLD_LOCAL);
-        if (library_ == nullptr) return false;
-        bool whole = find("nvmlInit_v2", &call_.init) && find("nvmlShutdown", &call_.shutdown) &&
-                     find("nvmlDeviceGetCount_v2", &call_.count) &&
-                     find("nvmlDeviceGetHandleByIndex_v2", &call_.handle);
-        find("nvmlDeviceGetUtilizationRates", &call_.utilization);
-        find("nvmlDeviceGetMemoryInfo", &call_.memory);
-        find("nvmlDeviceGetPowerUsage", &call_.power);
-        find("nvmlDeviceGetClockInfo", &call_.clock);
-        find("nvmlDeviceGetCurrentClocksThrottleReasons", &call_.throttling);
-        find("nvmlDeviceGetPcieThroughput", &call_.pcie);
-        find("nvmlDeviceGetFieldValues", &call_.fields);
-        find("nvmlDeviceGetComputeRunningProcesses_v3", &call_.processes);
-        if (!whole || call_.init() != 0) return false;
-        unsigned count = 0;
-        if (call_.count(&count) != 0) count = 0;
-        for (unsigned i = 0; i < count; ++i) {
-            Gpu gpu{static_cast<int>(i), nullptr, {}, {}};
-            if (call_.handle(i, &gpu.device) == 0) gpus_.push_back(gpu);
-        }
-        if (gpus_.empty()) call_.shutdown();
+        std::string why;
+        nvml_ = nvml::Library::open(&why);
+        if (nvml_ == nullptr) return false;
+        std::vector<std::string> failures;
+        for (const nvml::Gpu& gpu : nvml_->gpus(&failures)) gpus_.push_back({gpu.number, gpu.device, {}, {}});
         return !gpus_.empty();
     }
-
-    void close() { call_.shutdown(); }
 
     // `with_pcie`: also reads the PCIe values, which takes long.
     std::vector<GpuSample> sample(bool with_pcie) {
@@ -76,38 +58,33 @@ class Nvml {
         Link sent, received;
     };
 
-    template <typename Function>
-    bool find(const char* name, Function* function) {
-        *function = reinterpret_cast<Function>(::dlsym(library_, name));
-        return *function != nullptr;
-    }
-
     GpuSample sample(Gpu& gpu, bool with_pcie) {
+        const nvml::Functions& call = nvml_->call();
         GpuSample result;
         result.gpu = gpu.number;
         result.time = MonotonicTime::now();
         const auto put = [&](const char* name, double value) { result.values.push_back({name, value}); };
         nvml::Utilization use{};
-        if (call_.utilization != nullptr && call_.utilization(gpu.device, &use) == 0) {
+        if (call.utilization != nullptr && call.utilization(gpu.device, &use) == 0) {
             put("utilization_percent", use.gpu);
             put("memory_utilization_percent", use.memory);
         }
         nvml::Memory memory{};
-        if (call_.memory != nullptr && call_.memory(gpu.device, &memory) == 0) {
+        if (call.memory != nullptr && call.memory(gpu.device, &memory) == 0) {
             put("memory_used_bytes", static_cast<double>(memory.used));
         }
         unsigned number = 0;
-        if (call_.power != nullptr && call_.power(gpu.device, &number) == 0) {
+        if (call.power != nullptr && call.power(gpu.device, &number) == 0) {
             put("power_watts", number * 1e-3);
         }
-        if (call_.clock != nullptr && call_.clock(gpu.device, nvml::kClockSm, &number) == 0) {
+        if (call.clock != nullptr && call.clock(gpu.device, nvml::kClockSm, &number) == 0) {
             put("sm_clock_mhz", number);
         }
-        if (call_.clock != nullptr && call_.clock(gpu.device, nvml::kClockMemory, &number) == 0) {
+        if (call.clock != nullptr && call.clock(gpu.device, nvml::kClockMemory, &number) == 0) {
             put("memory_clock_mhz", number);
         }
         unsigned long long reasons = 0;
-        if (call_.throttling != nullptr && call_.throttling(gpu.device, &reasons) == 0) {
+        if (call.throttling != nullptr && call.throttling(gpu.device, &reasons) == 0) {
             put("throttle_reasons_bits", static_cast<double>(reasons));
         }
         if (const auto rate = link_rate(gpu, nvml::kNvlinkSent, &gpu.sent)) {
@@ -116,17 +93,17 @@ class Nvml {
         if (const auto rate = link_rate(gpu, nvml::kNvlinkReceived, &gpu.received)) {
             put("nvlink_received_bytes_per_second", *rate);
         }
-        if (with_pcie && call_.pcie != nullptr) {
-            if (call_.pcie(gpu.device, nvml::kPcieSent, &number) == 0) {
+        if (with_pcie && call.pcie != nullptr) {
+            if (call.pcie(gpu.device, nvml::kPcieSent, &number) == 0) {
                 put("pcie_sent_bytes_per_second", number * 1e3);
             }
-            if (call_.pcie(gpu.device, nvml::kPcieReceived, &number) == 0) {
+            if (call.pcie(gpu.device, nvml::kPcieReceived, &number) == 0) {
                 put("pcie_received_bytes_per_second", number * 1e3);
             }
         }
         nvml::ProcessInfo processes[kMostProcesses];
         unsigned count = kMostProcesses;
-        if (call_.processes != nullptr && call_.processes(gpu.device, &count, processes) == 0) {
+        if (call.processes != nullptr && call.processes(gpu.device, &count, processes) == 0) {
             for (unsigned i = 0; i < std::min(count, kMostProcesses); ++i) {
                 result.pids.push_back(static_cast<pid_t>(processes[i].pid));
             }
@@ -136,10 +113,11 @@ class Nvml {
 
     // Bytes per second since the last reading; none at the first.
     std::optional<double> link_rate(const Gpu& gpu, unsigned field, Link* last) {
+        const nvml::Functions& call = nvml_->call();
         nvml::FieldValue value{};
         value.field = field;
         value.scope = nvml::kAllLinks;
-        if (call_.fields == nullptr || call_.fields(gpu.device, 1, &value) != 0 || value.result != 0) {
+        if (call.fields == nullptr || call.fields(gpu.device, 1, &value) != 0 || value.result != 0) {
             return std::nullopt;
         }
         const Link now{value.value_type == nvml::kTypeUnsigned ? value.value.small : value.value.number,
@@ -150,8 +128,7 @@ class Nvml {
                static_cast<double>(now.time_ns - before.time_ns);
     }
 
-    void* library_ = nullptr;  // stays open: its threads still need its code
-    nvml::Functions call_;
+    std::unique_ptr<nvml::Library> nvml_;
     std::vector<Gpu> gpus_;
 };
 
@@ -165,10 +142,8 @@ struct GpuCounters::State {
     std::thread thread;
 
     void run() {
-        Nvml nvml;
-        if (nvml.open()) {
-            for (int round = 0; !stopped(); ++round) keep(nvml.sample(round % kPciePeriods == 0));
-            nvml.close();
+        if (Gpus gpus; gpus.open()) {
+            for (int round = 0; !stopped(); ++round) keep(gpus.sample(round % kPciePeriods == 0));
         }
         const std::lock_guard lock(mutex);
         ended = true;

@@ -6,7 +6,7 @@
 
 #include <unistd.h>
 
-#include "profiler/record/nvml_abi.h"
+#include "profiler/nvml/abi.h"
 
 namespace {
 
