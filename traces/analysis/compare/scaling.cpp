@@ -9,34 +9,17 @@
 
 #include "traces/analysis/communication/collectives.h"
 #include "traces/analysis/compare/compare.h"
+#include "traces/analysis/job/work_size.h"
 #include "traces/schema/sort_rows.h"
-#include "traces/schema/text.h"
 #include "traces/store/columns/trace.h"
 
 namespace shardscope::traces::analysis {
 namespace {
 
-// 0 if the key is missing or its value is not a number above 0.
-std::int64_t number(const store::Trace& trace, std::string_view key) {
-    return std::max<std::int64_t>(schema::number_of<std::int64_t>(trace.config_value(key)).value_or(0), 0);
-}
-
-int ranks_of_job(const store::Trace& trace) {
-    std::int64_t ranks =
-        std::max<std::int64_t>(static_cast<std::int64_t>(trace.ranks.size()), number(trace, "run.ranks"));
-    for (const std::int32_t size : trace.collectives.group_size) ranks = std::max<std::int64_t>(ranks, size);
-    return static_cast<int>(std::min<std::int64_t>(ranks, 1 << 30));
-}
-
 void add_samples(const store::Trace& trace, ScalingRun& run) {
-    const std::int64_t batch = number(trace, "data.batch");
-    if (batch == 0) return;
-    const std::int64_t accumulation = std::max<std::int64_t>(number(trace, "train.accumulation"), 1);
-    run.samples_per_step =
-        static_cast<double>(batch) * static_cast<double>(run.ranks) * static_cast<double>(accumulation);
-    const std::string_view model = trace.config_value("model.type");
-    if (model == "gpt" || model == "llama")
-        run.tokens_per_step = run.samples_per_step * static_cast<double>(number(trace, "model.context"));
+    const WorkSize work = work_of_step(trace);
+    run.samples_per_step = work.samples;
+    run.tokens_per_step = work.tokens;
 }
 
 void add_times(const store::Trace& trace, const Selection& selection, ScalingRun& run) {
