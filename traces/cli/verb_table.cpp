@@ -1,6 +1,7 @@
 // The table of commands. A command that only analyses is just a row here; one with options of its own is
 // declared in the source of its subject and has a row here.
 #include "traces/analysis/advice/advice.h"
+#include "traces/analysis/communication/bus_bandwidth.h"
 #include "traces/analysis/communication/collectives.h"
 #include "traces/analysis/communication/distributed.h"
 #include "traces/analysis/communication/stragglers.h"
@@ -100,6 +101,20 @@ Work distributed(Options& options) {
     };
 }
 
+Work collectives(Options& options) {
+    const std::string& by = options.text("--by", "size", "Bandwidth over size, and between pairs of ranks");
+    return [&by](const Inputs& inputs) {
+        if (by.empty())
+            return analyse(inputs, [](const store::Trace& t, const analysis::Selection& s) {
+                return collectives_report(t, s);
+            });
+        if (by != "size") throw UsageError("--by " + by + " is unknown; use size");
+        return analyse(inputs, [](const store::Trace& t, const analysis::Selection& s) {
+            return analysis::bus_bandwidth(t, s);
+        });
+    };
+}
+
 constexpr Verb kVerbs[] = {
     {"info", "What a trace contains: ranks, steps, counts, configuration", Reads::traces, info},
     {"summary", "Execution Summary: where the time of a step went", Reads::selection, summary_verb},
@@ -110,7 +125,7 @@ constexpr Verb kVerbs[] = {
      "Reserved memory replayed under other settings of PyTorch's allocator; what would have fitted",
      Reads::selection, allocator_verb},
     {"collectives", "Collectives by operation: counts, bytes, time, bandwidth", Reads::selection,
-     analysis<analysis::collectives_report>},
+     collectives},
     {"units", "FSDP units: gathers, reductions, waits, and what hid them", Reads::selection,
      analysis_of_devices<analysis::units_report>},
     {"distributed", "Ranks together: overlap, traffic by group and size, transfer and waiting",

@@ -85,6 +85,8 @@ std::string html_summary(const ReportedRun& run);
 std::string html_memory(const ReportedRun& run, const Redactor& redact);
 std::string html_training(const ReportedRun& run, const Redactor& redact);
 std::string html_collectives(const ReportedRun& run, const Redactor& redact);
+// The curves of the bus bandwidth over size; empty if no collective's is known.
+std::string html_bus_bandwidth(const ReportedRun& run, const Redactor& redact);
 std::string html_units(const ReportedRun& run, const Redactor& redact);
 std::string html_pipeline(const ReportedRun& run, const Redactor& redact);
 std::string html_modules(const ReportedRun& run, const Redactor& redact);
@@ -100,5 +102,8 @@ std::string html_compared_parts(const std::vector<analysis::PartsComparison>& co
 // total in its time, and a line shows the smallest.
 std::string memory_curve_svg(const std::vector<analysis::MemoryPoint>& curve,
                              const analysis::RankMemory& rank, int width, int height);
+
+// Bus bandwidth over size; empty without a curve.
+std::string bus_bandwidth_svg(const analysis::BusBandwidthReport& report, int width, int height);
 
 }  // namespace shardscope::traces::report

@@ -11,6 +11,7 @@
 #include "traces/analysis/advice/advice.h"
 #include "traces/analysis/answers/answers.h"
 #include "traces/analysis/base/selection.h"
+#include "traces/analysis/communication/bus_bandwidth.h"
 #include "traces/analysis/communication/collectives.h"
 #include "traces/analysis/compare/compare_parts.h"
 #include "traces/analysis/facts/info.h"
@@ -38,6 +39,7 @@ struct ReportedRun {
     analysis::AllocatorReport allocator;  // of traces with segments
     std::string part;  // which part of the run is selected, "rank 0, steps 1 to 2"; empty: all of it
     analysis::CollectivesReport collectives;
+    analysis::BusBandwidthReport bus_bandwidth;
     analysis::OverlapReport overlap;
     analysis::ExposedReport exposed;
     analysis::UnitsReport units;

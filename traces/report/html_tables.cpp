@@ -204,7 +204,7 @@ std::string html_collectives(const ReportedRun& run, const Redactor& redact) {
                        }
                        return table.html();
                    }) +
-           html_exposed(run, redact);
+           html_bus_bandwidth(run, redact) + html_exposed(run, redact);
 }
 
 std::string html_units(const ReportedRun& run, const Redactor& redact) {

@@ -15,6 +15,7 @@ struct AdviceReport;
 struct AllocationsReport;
 struct AllocatorReport;
 struct AnswersReport;
+struct BusBandwidthReport;
 struct CollectivesReport;
 struct Comparison;
 struct CriticalPathReport;
@@ -58,6 +59,8 @@ std::string render(const analysis::MemoryExplanation& explanation, Format format
 std::string render(const analysis::AllocationsReport& report, Format format, std::size_t width = kTableWidth);
 std::string render(const analysis::AllocatorReport& report, Format format, std::size_t width = kTableWidth);
 std::string render(const analysis::CollectivesReport& report, Format format, std::size_t width = kTableWidth);
+std::string render(const analysis::BusBandwidthReport& report, Format format,
+                   std::size_t width = kTableWidth);
 std::string render(const analysis::Comparison& comparison, Format format, std::size_t width = kTableWidth);
 // JSON: the keys of Comparison and others.
 std::string render(const analysis::PartsComparison& comparison, Format format,

@@ -6,6 +6,7 @@
 
 #include "traces/analysis/advice/advice.h"
 #include "traces/analysis/answers/answers.h"
+#include "traces/analysis/communication/bus_bandwidth.h"
 #include "traces/analysis/communication/collectives.h"
 #include "traces/analysis/communication/distributed.h"
 #include "traces/analysis/communication/stragglers.h"
@@ -50,6 +51,8 @@ std::vector<ResultRows> all_rows() {
         rows_of("summary", "", true, analysis::category_time_fields()),
         rows_of("modules", "ranks[].modules[], and children[] of each", true, analysis::module_fields()),
         rows_of("collectives", "ranks[].operations[]", true, analysis::collective_fields()),
+        rows_of("collectives", "sizes[], with --by size", true, analysis::bandwidth_fields()),
+        rows_of("collectives", "pairs[], with --by size", false, analysis::pair_bandwidth_fields()),
         rows_of("distributed", "ranks[]", false, analysis::rank_traffic_fields()),
         rows_of("distributed", "traffic[]", true, analysis::traffic_fields()),
         rows_of("distributed", "axes[], and alone with --by axis", true, analysis::axis_traffic_fields()),
