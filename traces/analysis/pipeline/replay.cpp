@@ -43,9 +43,9 @@ class MeanTimes {
     std::map<std::string, Sum> kinds_;
 };
 
-class Replay {
+class PlannedPipeline {
   public:
-    explicit Replay(PipelineStep& step) : step_(step), means_(step), end_(step.makespan.start) {
+    explicit PlannedPipeline(PipelineStep& step) : step_(step), means_(step), end_(step.makespan.start) {
         for (const PipelineRow& row : step.rows) {
             for (const PlannedCell& cell : row.planned) {
                 for (const PipelineAction& a : cell.actions)
@@ -132,7 +132,7 @@ std::map<int, std::vector<PlannedCell>> planned_cells(const std::vector<schema::
 void replay_plan(PipelineStep& step) {
     const auto is_planned = [](const PipelineRow& row) { return !row.planned.empty(); };
     if (step.rows.empty() || !std::all_of(step.rows.begin(), step.rows.end(), is_planned)) return;
-    Replay replay(step);
+    PlannedPipeline replay(step);
     if (replay.run()) {
         step.planned_ns = replay.end() - step.makespan.start;
         return;
