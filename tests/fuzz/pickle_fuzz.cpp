@@ -1,5 +1,5 @@
-// Arbitrary bytes as files that PyTorch writes, a pickle or the JSON of a flight recorder, read into columns
-// and analysed: the result is a StoreError or an answer.
+// Arbitrary bytes as files that PyTorch writes, a pickle or the JSON of a flight recorder, or as the text of
+// perf script, read into columns and analysed: the result is a StoreError or an answer.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -9,6 +9,7 @@
 #include "traces/analysis/communication/flight.h"
 #include "traces/analysis/memory/memory.h"
 #include "traces/analysis/memory/memory_explanation.h"
+#include "traces/analysis/samples/flame.h"
 #include "traces/import/input/importer.h"
 #include "traces/store/columns/column_sink.h"
 
@@ -26,7 +27,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         importer::Input input = importer::Input::of_memory(
             "fuzzed", bytes.substr(1), {.max_bytes = std::uint64_t{16} << 20, .work = {}});
         store::ColumnSink sink;
-        if (const std::string_view start = input.peek(1); start == "{" || start == "[") {
+        if ((how & 8) != 0) {
+            read_perf_script(input, sink, request);
+        } else if (const std::string_view start = input.peek(1); start == "{" || start == "[") {
             read_flight_json(input, sink, request);
         } else {
             read_pickle(input, sink, request);
@@ -39,6 +42,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
                 std::abort();
         }
         analysis::flight_report(*trace);
+        const analysis::SamplesReport samples = analysis::samples_report(*trace);
+        if (!samples.tree.empty() && samples.tree.front().total != samples.total) std::abort();
     } catch (const store::StoreError&) {  // refused with a message
     }
     return 0;

@@ -53,7 +53,7 @@ TEST_F(TraceTool, HelpNamesEveryVerbAndOption) {
           "distributed", "stragglers", "scaling",   "steps",         "overlap",     "temporal",
           "idle",        "kernels",    "operators", "critical-path", "advice",      "compare",
           "query",       "report",     "export",    "timeline",      "check",       "import",
-          "merge",       "slice",      "allocator", "answers",       "metrics"}) {
+          "merge",       "slice",      "allocator", "answers",       "metrics",     "samples"}) {
         EXPECT_THAT(outcome.out, HasSubstr(verb));
         EXPECT_EQ(tool({verb, "--help"}).status, 0) << verb;
     }
@@ -88,7 +88,7 @@ TEST_F(TraceTool, EveryVerbPrintsInEveryFormat) {
     for (const char* verb :
          {"info",       "summary",       "modules", "memory",  "collectives", "units",     "distributed",
           "stragglers", "scaling",       "steps",   "overlap", "temporal",    "idle",      "kernels",
-          "operators",  "critical-path", "advice",  "answers", "check",       "allocator", "metrics"}) {
+          "operators",  "critical-path", "advice",  "answers", "check",       "allocator", "metrics", "samples"}) {
         for (const char* format : {"table", "json", "csv"}) {
             std::vector<std::string> arguments = {verb, run_, "--format", format};
             if (std::string(verb) == "scaling") arguments.push_back(run_);  // it compares several runs

@@ -27,6 +27,7 @@ Work idle_verb(Options& options);
 Work metrics_verb(Options& options);
 Work kernels_verb(Options& options);
 Work operators_verb(Options& options);
+Work samples_verb(Options& options);
 Work critical_path_verb(Options& options);
 Work answers_verb(Options& options);
 Work compare_verb(Options& options);
@@ -151,6 +152,8 @@ constexpr Verb kVerbs[] = {
     {"copies", "Copies and fills of memory by kind: size, time, rate, what kernels hide", Reads::selection,
      copies},
     {"operators", "Operators by name: calls, host and device time", Reads::selection, operators_verb},
+    {"samples", "Functions by processor time, from samples of threads; flame graphs", Reads::selection,
+     samples_verb},
     {"critical-path", "What each step waited for, from its end back to its start", Reads::selection,
      critical_path_verb},
     {"advice", "What could be improved, with the evidence and what to change", Reads::selection,

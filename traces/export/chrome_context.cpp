@@ -29,7 +29,7 @@ ChromeContext::ChromeContext(store::Database& database, TextOutput& output, cons
     load_ranks();
     for (const char* table :
          {"CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_MEMCPY", "CUPTI_ACTIVITY_KIND_MEMSET",
-          "CUPTI_ACTIVITY_KIND_RUNTIME", "NVTX_EVENTS", "SHARD_MEMORY", "SHARD_COUNTERS"}) {
+          "CUPTI_ACTIVITY_KIND_RUNTIME", "NVTX_EVENTS", "SHARD_MEMORY", "SHARD_COUNTERS", "SHARD_SAMPLES"}) {
         rows_ += rows_in(database, table);
     }
 }

@@ -1,4 +1,5 @@
-// Allocations and frees, as the instants that PyTorch's profiler writes, and counters.
+// Allocations and frees, as the instants that PyTorch's profiler writes, counters, and samples of
+// threads.
 #include <array>
 #include <cmath>
 #include <iterator>
@@ -135,11 +136,26 @@ void write_counters(ChromeContext& context) {
                });
 }
 
+void write_samples(ChromeContext& context) {
+    scan_table(context.database(), "SHARD_SAMPLES",
+               {"time", "globalTid", "eventId", "weight", "cpu", "stackId"},
+               context.ordered_by("SHARD_SAMPLES", "time"), [&](const store::Statement& row) {
+                   const std::int64_t tid = row.integer(1);
+                   context.begin("P", "cpu_sample", context.name(row.integer(2)));
+                   context.place(context.pid_of_thread(tid), ChromeContext::tid_of(tid), row.integer(0));
+                   fmt::format_to(std::back_inserter(context.out()),
+                                  ",\"args\":{{\"shardscope\":{{\"weight\":{},\"cpu\":{},\"stack\":{}}}}}",
+                                  row.integer(3), row.integer_or(4, -1), context.name(row.integer(5)));
+                   context.end();
+               });
+}
+
 }  // namespace
 
 void write_memory(ChromeContext& context) {
     write_allocations(context);
     write_counters(context);
+    write_samples(context);
 }
 
 }  // namespace shardscope::traces::exports

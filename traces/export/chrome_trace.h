@@ -14,6 +14,7 @@
 //   cuda_runtime, cuda_driver, cuda_sync, overhead, kernel, gpu_memcpy, gpu_memset
 //   cpu_instant_event   [memory]
 //   ac2g, fwdbwd        flows: launch to work, forward to backward
+//   cpu_sample          where a thread was when a profiler looked at it (ph P)
 //   and counters (ph C), marks (ph i) and metadata (ph M: process_name, thread_name).
 // Host events have their process's `pid`, device events have pid = device and tid = stream.
 //
@@ -51,6 +52,7 @@
 //                  "phase":"forward"}
 //     [memory]     {"category":"activations", "space":"device", "phase":"forward", "unit":id, "module":id,
 //                   "stream":n, "name":"...", "annotation":"...", "stack":"..."}
+//     cpu_sample   {"weight":n, "cpu":n, "stack":"..."}
 //     counter      {"rank":n, "host":"...", "device":n} of one that is not one rank's alone; -1: none
 #pragma once
 

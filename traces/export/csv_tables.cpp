@@ -25,7 +25,7 @@ struct Table {
 };
 
 // docs/schema.md describes the columns, which are those of the schema's views.
-constexpr std::array<Table, 10> kTables = {{
+constexpr std::array<Table, 11> kTables = {{
     {"events",
      R"(SELECT rank, device, stream, stream_name, kind, name, start_ns, duration_ns, bytes, correlation FROM (
 SELECT rank, device, stream, stream_name, CASE WHEN communication THEN 'communication' ELSE 'kernel' END AS kind, name,
@@ -46,6 +46,7 @@ LEFT JOIN SHARD_STREAMS s ON s.rank = r.rank AND s.streamId = t.streamId))"},
     {"memory",
      "SELECT rank, time_ns, bytes, category, space, phase, unit, module, name, address, stream FROM memory"},
     {"counters", "SELECT rank, host, device, time_ns, name, value FROM counters"},
+    {"samples", "SELECT rank, thread, time_ns, event, weight, function, stack FROM samples"},
     {"metrics", "SELECT rank, step, sample, time_ns, name, value FROM metrics"},
     {"steps", "SELECT rank, step, start_ns, duration_ns, loss FROM steps"},
     {"modules",

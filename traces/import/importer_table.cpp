@@ -80,6 +80,10 @@ bool is_pickle(const FileHead& head) {
            std::string_view("\x80(]}").find(head.bytes.front()) != std::string_view::npos;
 }
 
+bool is_perf(const FileHead& head) {
+    return is_perf_script(head.bytes);
+}
+
 bool is_rocpd(const FileHead& head) {
     return head.has_table_like("rocpd_info_");
 }
@@ -93,6 +97,7 @@ constexpr Importer kImporters[] = {
     {"database", "databases of Shardscope, SQLite exports of Nsight Systems", is_any_database, nullptr,
      nullptr},
     {"pickle", "memory snapshots and flight recorder dumps of PyTorch", is_pickle, read_pickle, nullptr},
+    {"perf script", "the text of perf script", is_perf, read_perf_script, nullptr},
     {"flight recorder dump", "", is_flight_json, read_flight_json, nullptr},
     {"Chrome trace", "Kineto and Chrome traces (JSON)", is_json, read_chrome_trace, nullptr},
 };

@@ -33,6 +33,7 @@ struct OverlapReport;
 struct PartsComparison;
 struct PipelineReport;
 struct ScalingReport;
+struct SamplesReport;
 struct StepsReport;
 struct StragglersReport;
 struct TemporalReport;
@@ -81,6 +82,7 @@ std::string render(const analysis::IdleReport& report, Format format, std::size_
 std::string render(const analysis::StepsReport& report, Format format, std::size_t width = kTableWidth);
 // One metric that was asked for by name: a row for each point. JSON has the points of all, CSV is of points.
 std::string render(const analysis::MetricsReport& report, Format format, std::size_t width = kTableWidth);
+std::string render(const analysis::SamplesReport& report, Format format, std::size_t width = kTableWidth);
 std::string render(const analysis::PipelineReport& report, Format format, std::size_t width = kTableWidth);
 std::string render(const analysis::KernelsReport& report, Format format, std::size_t width = kTableWidth);
 std::string render(const analysis::OperatorsReport& report, Format format, std::size_t width = kTableWidth);

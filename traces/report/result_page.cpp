@@ -19,6 +19,7 @@
 #include "traces/analysis/modules/modules.h"
 #include "traces/analysis/modules/operators.h"
 #include "traces/analysis/pipeline/pipeline.h"
+#include "traces/analysis/samples/flame.h"
 #include "traces/analysis/time/copies.h"
 #include "traces/analysis/time/idle.h"
 #include "traces/analysis/time/kernels.h"
@@ -74,6 +75,7 @@ std::vector<ResultRows> all_rows() {
         rows_of("kernels", "ranks[].kernels[]", true, analysis::kernel_fields()),
         rows_of("copies", "ranks[].copies[]", true, analysis::copy_fields()),
         rows_of("operators", "ranks[].operators[]", true, analysis::operator_fields(true)),
+        rows_of("samples", "functions[]", true, analysis::function_fields()),
         rows_of("memory", "ranks[].allocations[], with --allocations", true, analysis::allocation_fields()),
         rows_of("memory", "ranks[].categories[], units[], modules[] and buffers[], with --explain", true,
                 analysis::memory_part_fields()),

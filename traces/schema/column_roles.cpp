@@ -112,6 +112,7 @@ constexpr std::array kExceptions = std::to_array<TableColumnRole>({
     {"SHARD_UNITS", "id", ColumnRole::unit},
     {"SHARD_PREDICTION_PARTS", "id", ColumnRole::prediction_part},
     {"SHARD_MEMORY", "category", ColumnRole::kept},
+    {"SHARD_SAMPLES", "eventId", ColumnRole::string},
     // The difference of two clocks does not depend on time 0.
     {"SHARD_CLOCKS", "offset", ColumnRole::kept},
     {"SHARD_CLOCKS", "uncertainty", ColumnRole::kept},

@@ -480,6 +480,23 @@ struct CounterRow {
     }
 };
 
+// Where a thread was when a profiler of the processor looked at it.
+struct SampleRow {
+    static constexpr std::string_view kTable = "SHARD_SAMPLES";
+    std::int64_t time = 0;
+    std::int64_t global_tid = 0;
+    StringId event = StringId::empty;  // what the profiler counts: "cpu-clock", "cycles"
+    std::int64_t weight = 0;           // of `event`, since the thread's last sample: ns of cpu-clock, cycles
+    int cpu = -1;                      // the processor; -1: unknown
+    StringId stack = StringId::empty;  // in the format of MemoryRow::stack: "function (module)"
+
+    template <typename Row, typename Visit>
+    static void each_name(Row& row, Visit visit) {
+        visit(row.event);
+        visit(row.stack);
+    }
+};
+
 struct StepRow {
     static constexpr std::string_view kTable = "SHARD_STEPS";
     int rank = 0;
@@ -779,7 +796,8 @@ using AnyRow =
                  PayloadSchemaRow, PayloadEnumRow, ScopeRow, CudaEventRow, OverheadRow, GraphTraceRow,
                  CudaMemoryRow, CudaPoolRow, GpuRow, CudaContextRow, CudaStreamRow, NcclCommunicatorRow,
                  NcclOperationRow, LinkRow, SegmentRow, AllocatorEventRow, FlightRow, ClockRow, StopRow,
-                 PlanRow, ProfilerOverheadRow, GroupRow, ScheduleRow, MetricRow, DeviceRow, TopologyRow>;
+                 PlanRow, ProfilerOverheadRow, GroupRow, ScheduleRow, MetricRow, DeviceRow, TopologyRow,
+                 SampleRow>;
 
 // Calls `visit` with each StringId of a row.
 template <typename Row, typename Visit>

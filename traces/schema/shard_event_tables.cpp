@@ -170,6 +170,21 @@ constexpr std::array kCounters = {
                  unless_negative<&CounterRow::device>},
 };
 
+constexpr std::array kSamples = {
+    SchemaColumn{"time", kIntNN, "ns", "When, since the start of the capture.", from<&SampleRow::time>},
+    SchemaColumn{"globalTid", kIntNN, "id", "The thread, serialized.", from<&SampleRow::global_tid>},
+    SchemaColumn{"eventId", kIntNN, "id", "What the profiler counts: \"cpu-clock\", \"cycles\". StringIds.id",
+                 from<&SampleRow::event>},
+    SchemaColumn{
+        "weight", kIntNN, "",
+        "Of that event since the thread's last sample: ns of cpu-clock and task-clock, else a count.",
+        from<&SampleRow::weight>},
+    SchemaColumn{"cpu", kInt, "", "The processor that it ran on.", unless_negative<&SampleRow::cpu>},
+    SchemaColumn{"stackId", kIntNN, "id",
+                 "The frames, innermost first, one a line: \"function (module)\". StringIds.id",
+                 from<&SampleRow::stack>},
+};
+
 constexpr std::array kCommunicators = {
     SchemaColumn{"communicator", kIntNN, "id",
                  "NCCL's hash of the communicator, equal on all its ranks. SHARD_COLLECTIVES.groupId",
@@ -229,7 +244,7 @@ constexpr std::array kTotals = {
     SchemaColumn{"longest", kIntNN, "ns", "Longest of them.", from<&TotalRow::longest>},
 };
 
-constexpr std::array<SchemaTable, 11> kTables = {{
+constexpr std::array<SchemaTable, 12> kTables = {{
     {"SHARD_COLLECTIVES", "Collectives, one row for each rank that takes part.", kCollectives},
     {"SHARD_MEMORY", "Allocations and frees by category, in all spaces.", kMemory},
     {"SHARD_COUNTERS", "Values that change over time.", kCounters},
@@ -265,6 +280,11 @@ constexpr std::array<SchemaTable, 11> kTables = {{
      kFlightRecords,
      {},
      4},
+    {"SHARD_SAMPLES",
+     "Where threads were when a profiler of the processor looked at them. Since schema version 9.",
+     kSamples,
+     {},
+     9},
 }};
 
 }  // namespace

@@ -232,6 +232,27 @@ LEFT JOIN StringIds s ON s.id = c.nameId
 LEFT JOIN StringIds h ON h.id = c.hostId
 LEFT JOIN SHARD_RANKS r ON r.rank = c.rank)";
 
+constexpr std::array kSamples = {
+    kRank,
+    kThread,
+    SchemaColumn{"time_ns", "", "ns", "When the thread was looked at."},
+    SchemaColumn{"event", "", "", "What the profiler counts: \"cpu-clock\", \"cycles\"."},
+    SchemaColumn{"weight", "", "",
+                 "Of that event since the thread's last sample: ns of cpu-clock, else a count."},
+    SchemaColumn{"function", "", "", "The innermost frame."},
+    SchemaColumn{"stack", "", "", "The frames, innermost first, one a line."},
+};
+constexpr std::string_view kSamplesSql =
+    R"(SELECT t.rank AS rank, h.value AS thread, p.time AS time_ns, e.value AS event, p.weight AS weight,
+       CASE instr(s.value, char(10)) WHEN 0 THEN s.value ELSE substr(s.value, 1, instr(s.value, char(10)) - 1) END AS function,
+       s.value AS stack
+FROM SHARD_SAMPLES p
+LEFT JOIN StringIds e ON e.id = p.eventId
+LEFT JOIN StringIds s ON s.id = p.stackId
+LEFT JOIN SHARD_THREADS t ON t.globalTid = p.globalTid
+LEFT JOIN (SELECT globalTid, min(nameId) AS nameId FROM ThreadNames GROUP BY globalTid) w ON w.globalTid = p.globalTid
+LEFT JOIN StringIds h ON h.id = w.nameId)";
+
 constexpr std::array kMemory = {
     kRank,
     SchemaColumn{"time_ns", "", "ns", "When, in the host program's order."},
@@ -361,7 +382,7 @@ LEFT JOIN SHARD_NCCL_COMMUNICATORS c ON c.communicator = o.communicator AND c.gl
 LEFT JOIN SHARD_THREADS t ON t.globalTid = o.globalTid)";
 
 // The text lives as long as the program.
-std::array<SchemaView, 14> make_views() {
+std::array<SchemaView, 15> make_views() {
     static const std::string kernels = fmt::format(
         fmt::runtime(kKernelsSql), communication_kernel_sql("s.value", "d.value"), collective_kernels_sql());
     static const std::string collectives = fmt::format(
@@ -378,6 +399,8 @@ std::array<SchemaView, 14> make_views() {
          kMetricsSql, 8},
         {"counters", "Values that change over time: processors, GPUs, adapters. Since schema version 9.",
          kCounters, kCountersSql, 9},
+        {"samples", "Where threads were when a profiler looked at them. Since schema version 9.", kSamples,
+         kSamplesSql, 9},
         {"memory", "Allocations and frees.", kMemory, kMemorySql},
         {"predictions", "The memory account's prediction in parts. Since schema version 2.", kPredictions,
          kPredictionsSql, 2},
@@ -392,7 +415,7 @@ std::array<SchemaView, 14> make_views() {
 }  // namespace
 
 std::span<const SchemaView> views() {
-    static const std::array<SchemaView, 14> all = make_views();
+    static const std::array<SchemaView, 15> all = make_views();
     return all;
 }
 

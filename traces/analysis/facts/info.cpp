@@ -104,6 +104,9 @@ std::vector<std::pair<std::string, std::int64_t>> row_counts(const store::Trace&
     set("counter_values", count_if(trace.counters.size(), [&](std::size_t i) {
             return host.has(store::RankIndex(trace.counters.rank[i]), trace.counters.time[i]);
         }));
+    set("samples", count_if(trace.samples.size(), [&](std::size_t i) {
+            return host.has(thread_rank(trace.samples.thread[i]), trace.samples.time[i]);
+        }));
     std::unordered_map<std::int64_t, store::RankIndex> rank_of_thread;
     for (const store::HostThread& thread : trace.threads)
         rank_of_thread.emplace(thread.global_tid, thread.rank);
@@ -202,6 +205,7 @@ TraceInfo trace_info(const store::Trace& trace) {
         {"ranges", rows(trace.ranges)},
         {"memory_events", std::count(recorded.begin(), recorded.end(), true)},
         {"counter_values", rows(trace.counters)},
+        {"samples", rows(trace.samples)},
         {"profiler_overheads", rows(trace.profiler_overheads)},
         {"steps", rows(trace.steps)},
         {"modules", rows(trace.modules)},

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "traces/import/input/input.h"
 #include "traces/store/sink.h"
@@ -40,6 +41,9 @@ FileFacts read_chrome_trace(Input& input, store::EventSink& sink, const FileRequ
 FileFacts read_pickle(Input& input, store::EventSink& sink, const FileRequest& request);
 // Flight recorder dumps as JSON.
 FileFacts read_flight_json(Input& input, store::EventSink& sink, const FileRequest& request);
+// The text of `perf script`: samples of threads. `head`: the first bytes of a file.
+bool is_perf_script(std::string_view head);
+FileFacts read_perf_script(Input& input, store::EventSink& sink, const FileRequest& request);
 // Databases of ROCm's rocprofv3. `database`: the path; `name`: the file's name in messages.
 FileFacts read_rocpd(const std::string& database, const std::string& name, store::EventSink& sink,
                      const FileRequest& request);

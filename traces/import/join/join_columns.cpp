@@ -92,6 +92,7 @@ class ColumnJoin {
         join_collectives();
         join_synchronizations();
         join_memory();
+        join_samples();
         join_counters();
     }
 
@@ -296,6 +297,17 @@ class ColumnJoin {
         segments.add_as_they_are(&store::Segments::bytes, &store::Segments::address,
                                  &store::Segments::stream);
         segments.add(&store::Segments::rank, ranks());
+    }
+
+    void join_samples() {
+        const Places order = by_time(&store::Trace::samples);
+        const auto samples = columns(&store::Trace::samples, order);
+        samples.add(&store::Samples::time, times());
+        samples.add_as_they_are(&store::Samples::weight);
+        samples.add(&store::Samples::event, texts());
+        samples.add(&store::Samples::stack, texts());
+        samples.add_as_they_are(&store::Samples::cpu);
+        samples.add(&store::Samples::thread, threads());
     }
 
     void join_counters() {

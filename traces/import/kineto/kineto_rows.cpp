@@ -91,6 +91,8 @@ void KinetoRows::event(const TraceEvent& event) {
             return names(event);
         case 'C':
             return counters(event);
+        case 'P':
+            return sample(event);
         case 'B':
         case 'E':
         case 'b':
@@ -107,7 +109,7 @@ void KinetoRows::event(const TraceEvent& event) {
             return open_ranges_.end(event, time, thread, asynchronous);
         }
         default:
-            return;  // samples, objects, clock synchronisation: not kept
+            return;  // objects, clock synchronisation: not kept
     }
 }
 
@@ -291,6 +293,18 @@ void KinetoRows::counters(const TraceEvent& event) {
         }
         sink_.add(row);
     }
+}
+
+// Only samples of our own export: what others name is not a stack.
+void KinetoRows::sample(const TraceEvent& event) {
+    std::int64_t time = 0;
+    if (!ours_ || !event.has(EventKey::shardscope) || !read_time(event, time)) return;
+    const OurSample details = read_our_sample(event.text(EventKey::shardscope));
+    schema::SampleRow row{.time = time, .weight = details.weight, .cpu = details.cpu};
+    row.global_tid = actors_.host_thread(event[EventKey::pid], event[EventKey::tid]);
+    row.event = sink_.intern(event.text(EventKey::name));
+    row.stack = sink_.intern(details.stack);
+    sink_.add(row);
 }
 
 // Only links from forward operators to their backward ones; launches are known by their correlation.

@@ -63,6 +63,7 @@ class KinetoRows final : public EventHandler {
     void memory(const TraceEvent& event, std::int64_t time);
     void mark(const TraceEvent& event);
     void counters(const TraceEvent& event);
+    void sample(const TraceEvent& event);
     void link(const TraceEvent& event);
     void names(const TraceEvent& event);
 

@@ -329,4 +329,11 @@ OurCounter read_our_counter(std::string_view text_of_it) {
             .device = integer(json, "device", -1)};
 }
 
+OurSample read_our_sample(std::string_view text_of_it) {
+    const Json json = parse(text_of_it);
+    return {.weight = integer<std::int64_t>(json, "weight", 0),
+            .cpu = integer(json, "cpu", -1),
+            .stack = schema::string_member(json, "stack")};
+}
+
 }  // namespace shardscope::traces::importer

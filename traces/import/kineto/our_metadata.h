@@ -62,9 +62,15 @@ struct OurCounter {
     std::string host;
     int device = -1;
 };
+struct OurSample {
+    std::int64_t weight = 0;
+    int cpu = -1;
+    std::string stack;
+};
 OurRange read_our_range(std::string_view json);
 OurKernel read_our_kernel(std::string_view json);
 OurMemory read_our_memory(std::string_view json);
 OurCounter read_our_counter(std::string_view json);
+OurSample read_our_sample(std::string_view json);
 
 }  // namespace shardscope::traces::importer

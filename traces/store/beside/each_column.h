@@ -61,6 +61,14 @@ void visit_columns(TraceOrConst& of, const ColumnLimits& limits, Visit visit) {
     visit("marks.name", m.name, text);
     visit("marks.thread", m.thread, index(limits.threads));
 
+    auto& p = of.samples;
+    visit("samples.time", p.time, any);
+    visit("samples.weight", p.weight, any);
+    visit("samples.event", p.event, text);
+    visit("samples.stack", p.stack, text);
+    visit("samples.cpu", p.cpu, any);
+    visit("samples.thread", p.thread, index(limits.threads));
+
     auto& c = of.runtime;
     visit("runtime.start", c.start, any);
     visit("runtime.end", c.end, any);

@@ -30,6 +30,7 @@ void build_columns(PendingRows&& rows, Trace& trace) {
     check_rows(rows.collectives.size(), "collectives", trace);
     check_rows(rows.synchronizations.size(), "synchronizations", trace);
     check_rows(rows.counters.size(), "counter values", trace);
+    check_rows(rows.samples.size(), "samples", trace);
     const RankLookup ranks(rows, trace);
     ThreadLookup threads(rows, ranks, trace);
     build_calls(rows.runtime, trace);
@@ -44,6 +45,7 @@ void build_columns(PendingRows&& rows, Trace& trace) {
     trace.runtime.thread = threads(rows.runtime.thread);
     build_ranges(rows, threads, trace);
     build_marks(rows.marks, threads, trace);
+    build_samples(rows.samples, threads, trace);
     build_synchronizations(rows.synchronizations, ranks, calls, trace);
     build_launch_ranges(rows, trace);
     build_links(rows.links, threads, trace);

@@ -28,6 +28,7 @@ void build_synchronizations(std::vector<schema::SynchronizationRow>& rows, const
 // `rows.ranges` keeps threads and external ids in the order of the ranges.
 void build_ranges(PendingRows& rows, const ThreadLookup& threads, Trace& trace);
 void build_marks(PendingMarks& rows, const ThreadLookup& threads, Trace& trace);
+void build_samples(std::vector<schema::SampleRow>& rows, const ThreadLookup& threads, Trace& trace);
 // Steps as recorded; if none are recorded, the ranges "ProfilerStep#N" are the steps.
 void build_steps(const PendingRows& rows, const RankLookup& ranks, Trace& trace);
 

@@ -115,6 +115,20 @@ void build_marks(PendingMarks& rows, const ThreadLookup& threads, Trace& trace) 
     reorder_into(rows.name, order, trace.marks.name);
 }
 
+void build_samples(std::vector<schema::SampleRow>& rows, const ThreadLookup& threads, Trace& trace) {
+    schema::sort_rows(rows,
+                      [](const schema::SampleRow& a, const schema::SampleRow& b) { return a.time < b.time; });
+    Samples& s = trace.samples;
+    for (const schema::SampleRow& r : rows) {
+        s.time.push_back(r.time);
+        s.weight.push_back(r.weight);
+        s.event.push_back(r.event);
+        s.stack.push_back(r.stack);
+        s.cpu.push_back(r.cpu);
+        s.thread.push_back(static_cast<std::uint16_t>(threads.find(r.global_tid)));
+    }
+}
+
 namespace {
 
 // Ranges "ProfilerStep#N" as steps of their threads' ranks.

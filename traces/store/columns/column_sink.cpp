@@ -165,6 +165,12 @@ struct ColumnSink::Keeping {
         if (impl.rows.accept(row.time, row.time)) impl.rows.counters.push_back(row);
     }
 
+    static void keep(Impl& impl, const schema::SampleRow& row) {
+        if (!impl.rows.accept_moved(row.weight) || !impl.rows.accept(row.time, row.time)) return;
+        impl.rows.threads.of(row.global_tid);
+        impl.rows.samples.push_back(row);
+    }
+
     static void keep(Impl& impl, const schema::StepRow& row) {
         if (impl.rows.accept(row.start, row.end)) impl.rows.steps.push_back(row);
     }

@@ -91,6 +91,7 @@ struct PendingRows {
     std::vector<schema::SynchronizationRow> synchronizations;
     std::vector<schema::CollectiveRow> collectives;
     std::vector<schema::CounterRow> counters;
+    std::vector<schema::SampleRow> samples;
     std::vector<schema::StepRow> steps;
     std::vector<schema::LossRow> losses;
     std::vector<schema::RankRow> ranks;

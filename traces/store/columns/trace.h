@@ -114,6 +114,16 @@ struct Marks {
     std::size_t size() const { return time.size(); }
 };
 
+// Where threads were when a profiler looked at them, sorted by time. The fields are SampleRow's.
+struct Samples {
+    Column<std::int64_t> time;
+    Column<std::int64_t> weight;  // at least 0
+    Column<schema::StringId> event, stack;
+    Column<std::int32_t> cpu;
+    Column<std::uint16_t> thread;  // index into Trace::threads
+    std::size_t size() const { return time.size(); }
+};
+
 struct RuntimeCalls {
     Column<std::int64_t> start, end;
     Column<std::int64_t> correlation;
@@ -279,6 +289,7 @@ struct Trace : KeptRows<schema::AnyRow> {
     DeviceEvents device;
     HostRanges ranges;
     Marks marks;
+    Samples samples;
     RuntimeCalls runtime;
     Synchronizations synchronizations;
     Collectives collectives;

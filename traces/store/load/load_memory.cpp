@@ -97,6 +97,7 @@ void load_memory(LoadSource& source) {
     load_in_parts(source, "SHARD_MEMORY", load_allocations);
     source.add_rows<schema::SegmentRow>();
     source.add_rows<schema::CounterRow>();
+    source.add_rows<schema::SampleRow>();
     // CUDA's allocations, for a program that records no categories. With categories, they would be
     // duplicates.
     if (source.sink.pending().memory.size() == 0) load_cuda_memory(source);
