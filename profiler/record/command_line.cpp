@@ -66,6 +66,11 @@ void add_options(CLI::App& app, RecordOptions& options, Texts& texts) {
     app.add_flag("--nccl,!--no-nccl", options.nccl, "Record NCCL's own account of its operations [on]");
     app.add_flag("--counters,!--no-counters", options.counters,
                  "Record processor, memory and GPU use ten times per second [on]");
+    app.add_option("--sample", options.sample_hertz,
+                   "Sample the stacks of threads HZ times per second of their processor time, such as 997 "
+                   "[0: never]")
+        ->type_name("HZ")
+        ->check(CLI::Range(0, 10'000));
     app.add_option("--steps", texts.steps, "Record steps A to B, both included, by their NVTX ranges")
         ->type_name("A:B");
     app.add_option("--step-name", texts.step_name,

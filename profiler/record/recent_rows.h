@@ -84,14 +84,14 @@ class RecentRows final : public traces::store::EachRow<RecentRows> {
     std::size_t max_bytes_;
     std::function<void(const Visit&)> visit_ids_;
     std::int64_t now_ns_ = INT64_MAX, newest_ns_ = 0;
-    std::tuple<Rows<traces::schema::KernelRow>, Rows<traces::schema::MemcpyRow>,
-               Rows<traces::schema::MemsetRow>, Rows<traces::schema::RuntimeRow>,
-               Rows<traces::schema::SynchronizationRow>, Rows<traces::schema::RangeRow>,
-               Rows<traces::schema::CollectiveRow>, Rows<traces::schema::MemoryRow>,
-               Rows<traces::schema::StepRow>, Rows<traces::schema::LossRow>,
-               Rows<traces::schema::CudaEventRow>, Rows<traces::schema::OverheadRow>,
-               Rows<traces::schema::GraphTraceRow>, Rows<traces::schema::CudaMemoryRow>,
-               Rows<traces::schema::CudaPoolRow>, Rows<traces::schema::NcclOperationRow>>
+    std::tuple<
+        Rows<traces::schema::KernelRow>, Rows<traces::schema::MemcpyRow>, Rows<traces::schema::MemsetRow>,
+        Rows<traces::schema::RuntimeRow>, Rows<traces::schema::SynchronizationRow>,
+        Rows<traces::schema::RangeRow>, Rows<traces::schema::CollectiveRow>, Rows<traces::schema::MemoryRow>,
+        Rows<traces::schema::StepRow>, Rows<traces::schema::LossRow>, Rows<traces::schema::CudaEventRow>,
+        Rows<traces::schema::OverheadRow>, Rows<traces::schema::GraphTraceRow>,
+        Rows<traces::schema::CudaMemoryRow>, Rows<traces::schema::CudaPoolRow>,
+        Rows<traces::schema::NcclOperationRow>, Rows<traces::schema::SampleRow>>
         events_;
     Rows<traces::schema::CounterRow> counters_;
     std::vector<traces::schema::AnyRow> facts_;               // of the other kinds

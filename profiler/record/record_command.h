@@ -18,6 +18,7 @@ struct RecordOptions {
     bool nvtx = true, cuda = true, nccl = true;
     bool whole_graphs = false;  // CUDA graphs as one event each, without their kernels
     bool counters = true;       // of processes and GPUs
+    int sample_hertz = 0;       // of threads' stacks, per second of their processor time; 0: none
 
     // Which part is recorded. The first three are decided by each process for itself.
     WindowKind window = WindowKind::always;

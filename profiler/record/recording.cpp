@@ -116,6 +116,10 @@ int Recording::run() {
     if (recording_) session_.set_state(SessionState::recording);
     origin_ = MonotonicTime::now();
     start_utc_ns_ = utc_ns();
+    if (options_.sample_hertz > 0) {
+        stacks_ = std::make_unique<StackSampler>(options_.sample_hertz);
+        if (!stacks_->refusal().empty()) injection.notices.push_back(stacks_->refusal());
+    }
     command_.emplace(options_.command, injection.variables, options_.toggle_signal);
     if (announces()) {
         for (const std::string& notice : injection.notices) tell(notice);
@@ -158,6 +162,8 @@ void Recording::open_output() {
     collector_ = std::make_unique<Collector>(session_.directory(), *sink_, clock_, origin_);
     if (options_.counters) counters_ = std::make_unique<CounterSampler>(origin_);
     describe_run(*sink_);
+    if (stacks_ != nullptr && !stacks_->refusal().empty())
+        sink_->add(traces::schema::DiagnosticRow{0, traces::schema::Severity::warning, stacks_->refusal()});
     sink_->commit();
 }
 
@@ -199,6 +205,7 @@ void Recording::tick() {
     if (recent_ != nullptr) recent_->advance(now);
     collector_->drain();
     sample_counters(now);
+    sample_stacks();
     look_for_hang(now);
     commit_when_due(now);
     look_at_size(now);
@@ -252,6 +259,22 @@ void Recording::sample_counters(std::int64_t now) {
                                    [this](const auto& process) { return process.pid == command_->pid(); });
     if (!known) processes.push_back({command_->pid(), launched_ ? launched_->rank : -1});
     counters_->tick(now, processes, *sink_);
+}
+
+void Recording::sample_stacks() {
+    if (stacks_ == nullptr) return;
+    const bool full = writer_ != nullptr && writer_->is_full();
+    stacks_->tick({.sink = *sink_,
+                   .origin = origin_,
+                   .recording = recording_ && !full,
+                   .last = ended_,
+                   .rank_of = [this](std::int32_t pid) { return rank_of(pid); }});
+}
+
+int Recording::rank_of(std::int32_t pid) const {
+    for (const WatchedProcess& process : collector_->living())
+        if (process.pid == pid) return process.rank;
+    return launched_ ? launched_->rank : -1;
 }
 
 void Recording::look_for_hang(std::int64_t now) {

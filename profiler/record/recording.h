@@ -17,6 +17,7 @@
 #include "profiler/record/row_counts.h"
 #include "profiler/record/session.h"
 #include "profiler/recorder/calibration.h"
+#include "profiler/stacks/stack_sampler.h"
 #include "traces/store/write/writer.h"
 
 namespace shardscope::profiler {
@@ -47,6 +48,8 @@ class Recording {
     void stop(std::int64_t now);
     void take_late(std::int64_t now);
     void sample_counters(std::int64_t now);
+    void sample_stacks();
+    int rank_of(std::int32_t pid) const;
     void look_for_hang(std::int64_t now);
     void commit_when_due(std::int64_t now);
     void look_at_size(std::int64_t now);
@@ -75,6 +78,7 @@ class Recording {
     std::unique_ptr<CountingSink> sink_;
     std::unique_ptr<Collector> collector_;
     std::unique_ptr<CounterSampler> counters_;
+    std::unique_ptr<StackSampler> stacks_;
 
     MonotonicTime origin_{0};
     std::int64_t start_utc_ns_ = 0;

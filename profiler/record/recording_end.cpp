@@ -59,6 +59,16 @@ void tell_places(const std::vector<Collector::Place>& places) {
 void Recording::finish(int status) {
     const std::int64_t exited = now_ns();
     session_.set_state(SessionState::stopped);
+    if (stacks_ != nullptr) {
+        // The last of a drain wait for the next.
+        for (int drains = 0; drains < 2; ++drains) sample_stacks();
+        if (stacks_->lost() > 0) {
+            sink_->add(traces::schema::DiagnosticRow{
+                exited, traces::schema::Severity::warning,
+                fmt::format("{} lost: the kernel's buffers were full",
+                            plural(stacks_->lost(), "sample of threads was", "samples of threads were"))});
+        }
+    }
     if (stopped_ns_ < 0) {
         if (recent_ != nullptr) recent_->advance(exited);
         collector_->finish(exited);
@@ -211,7 +221,8 @@ void Recording::report(std::int64_t duration_ns) {
     if (!announces() && collector_->dropped() == 0) return;
     const RowCounts& counts = sink_->counts();
     std::string line = fmt::format("wrote {} ({}): ", output_.path, human_bytes(file_bytes(output_.path)));
-    const std::int64_t rows = collector_->rows() - writer_->refused_events();
+    const std::int64_t samples = stacks_ != nullptr ? stacks_->samples() : 0;
+    const std::int64_t rows = collector_->rows() + samples - writer_->refused_events();
     if (rows == 0) {
         line += !options_.nvtx && !options_.cuda && !options_.nccl
                     ? "no events; nothing was requested (--no-nvtx --no-cuda --no-nccl)"
@@ -221,8 +232,10 @@ void Recording::report(std::int64_t duration_ns) {
                       "under "
                       "samples/pytorch/shardscope_torch.py, see docs/recording.md)";
     } else {
-        line += fmt::format("{} of {} in {}", plural(rows, "event", "events"),
-                            plural(collector_->processes(), "process", "processes"), seconds(duration_ns));
+        line += plural(rows, "event", "events");
+        if (collector_->processes() > 0)
+            line += fmt::format(" of {}", plural(collector_->processes(), "process", "processes"));
+        line += fmt::format(" in {}", seconds(duration_ns));
         if (const std::string list = listed(counts); !list.empty()) line += fmt::format(" ({})", list);
     }
     if (collector_->dropped() != 0)
@@ -230,6 +243,7 @@ void Recording::report(std::int64_t duration_ns) {
             ", {} lost", plural(static_cast<std::int64_t>(collector_->dropped()), "more was", "more were"));
     tell(line);
     for (const std::string& notice : collector_->findings().notices) tell(notice);
+    if (samples > 0 && announces()) tell(fmt::format("functions: shardscope-trace samples {}", output_.path));
     if (announces()) report_next_steps(output_.path);
 }
 

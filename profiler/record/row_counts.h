@@ -13,7 +13,7 @@ namespace shardscope::profiler {
 
 struct RowCounts {
     std::int64_t ranges = 0;  // with marks
-    std::int64_t kernels = 0, copies = 0, calls = 0, collectives = 0;
+    std::int64_t kernels = 0, copies = 0, calls = 0, collectives = 0, samples = 0;
 };
 
 class CountingSink final : public traces::store::EachRow<CountingSink> {
@@ -37,6 +37,7 @@ class CountingSink final : public traces::store::EachRow<CountingSink> {
             ++counts_.copies;
         if constexpr (std::is_same_v<Row, traces::schema::RuntimeRow>) ++counts_.calls;
         if constexpr (std::is_same_v<Row, traces::schema::NcclOperationRow>) ++counts_.collectives;
+        if constexpr (std::is_same_v<Row, traces::schema::SampleRow>) ++counts_.samples;
     }
 
   private:

@@ -48,6 +48,7 @@ std::string listed(const RowCounts& counts) {
     put(counts.copies, "copy", "copies");
     put(counts.calls, "CUDA call", "CUDA calls");
     put(counts.collectives, "NCCL operation", "NCCL operations");
+    put(counts.samples, "sample of threads", "samples of threads");
     return list;
 }
 

@@ -15,12 +15,8 @@
 namespace shardscope::traces::analysis {
 namespace {
 
-// The samples of a stack on threads of one name.
-struct StackKey {
-    std::string_view thread;
-    schema::StringId stack;
-    auto operator<=>(const StackKey&) const = default;
-};
+// The name of a thread, and a stack.
+using StackKey = std::pair<std::string_view, schema::StringId>;
 struct Sum {
     std::int64_t weight = 0, samples = 0;
 };
@@ -158,9 +154,10 @@ SamplesReport samples_report(const store::Trace& trace, const Selection& selecti
     FlameTree tree;
     std::unordered_map<std::string_view, FunctionTime> functions;
     std::unordered_set<std::string_view> seen;
-    for (const auto& [key, sum] : stacks) {
-        const std::string_view stack = trace.strings[key.stack];
-        tree.add(key.thread, stack, sum);
+    for (const auto& entry : stacks) {
+        const Sum& sum = entry.second;
+        const std::string_view stack = trace.strings[entry.first.second];
+        tree.add(entry.first.first, stack, sum);
         report.total += sum.weight;
         seen.clear();
         each_frame(stack, [&](std::string_view frame) {
