@@ -5,7 +5,6 @@
 #include "traces/analysis/communication/collectives.h"
 #include "traces/analysis/communication/distributed.h"
 #include "traces/analysis/communication/stragglers.h"
-#include "traces/analysis/facts/info.h"
 #include "traces/analysis/fsdp/units.h"
 #include "traces/analysis/modules/modules.h"
 #include "traces/analysis/pipeline/pipeline.h"
@@ -19,6 +18,7 @@
 
 namespace shardscope::traces::cli {
 
+Work info_verb(Options& options);
 Work summary_verb(Options& options);
 Work memory_verb(Options& options);
 Work allocator_verb(Options& options);
@@ -39,6 +39,7 @@ Work check_verb(Options& options);
 Work import_verb(Options& options);
 Work merge_verb(Options& options);
 Work slice_verb(Options& options);
+Work topology_verb(Options& options);
 
 namespace {
 
@@ -80,13 +81,6 @@ Work exposed(Options&) {
                            &analysis::RankExposed::shares>("exposed", "Nothing is exposed.");
 }
 
-Work info(Options&) {
-    return [](const Inputs& inputs) {
-        print(render(analysis::trace_info(*load(inputs)), inputs.format));
-        return kDone;
-    };
-}
-
 Work distributed(Options& options) {
     const std::string& by = options.text("--by", "axis", "One row per axis of the mesh and nothing else");
     return [&by](const Inputs& inputs) {
@@ -117,7 +111,7 @@ Work collectives(Options& options) {
 }
 
 constexpr Verb kVerbs[] = {
-    {"info", "What a trace contains: ranks, steps, counts, configuration", Reads::traces, info},
+    {"info", "What a trace contains: ranks, steps, counts, configuration", Reads::traces, info_verb},
     {"summary", "Execution Summary: where the time of a step went", Reads::selection, summary_verb},
     {"modules", "Module View: the module tree with host and device time", Reads::selection,
      analysis<analysis::module_view>},
@@ -175,6 +169,8 @@ constexpr Verb kVerbs[] = {
      merge_verb},
     {"slice", "Ranks, steps or a range of time of a trace, as a trace of its own", Reads::what_it_declares,
      slice_verb},
+    {"topology", "A trace with the links of its hosts' devices, as nvidia-smi topo printed them",
+     Reads::what_it_declares, topology_verb},
 };
 
 }  // namespace

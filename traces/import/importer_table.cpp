@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "traces/import/json/json_scan.h"
+#include "traces/import/topology/topology_file.h"
 #include "traces/store/file_descriptor.h"
 #include "traces/store/sqlite/sqlite.h"
 
@@ -92,10 +93,17 @@ bool is_any_database(const FileHead& head) {
     return head.is_database();
 }
 
+bool is_topology(const FileHead& head) {
+    return is_topology_file(head.bytes);
+}
+
 constexpr Importer kImporters[] = {
     {"rocpd database", "rocpd databases of ROCm's rocprofv3", is_rocpd, nullptr, read_rocpd},
     {"database", "databases of Shardscope, SQLite exports of Nsight Systems", is_any_database, nullptr,
      nullptr},
+    // Before the next ones: a paste may begin with a prompt, "(venv) $" or "[me@node ~]$".
+    {"topology", "tables of nvidia-smi topo, topologies and graphs of NCCL (XML)", is_topology,
+     read_topology_trace, nullptr},
     {"pickle", "memory snapshots and flight recorder dumps of PyTorch", is_pickle, read_pickle, nullptr},
     {"perf script", "the text of perf script", is_perf, read_perf_script, nullptr},
     {"flight recorder dump", "", is_flight_json, read_flight_json, nullptr},

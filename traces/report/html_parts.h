@@ -89,6 +89,7 @@ std::string html_collectives(const ReportedRun& run, const Redactor& redact);
 std::string html_bus_bandwidth(const ReportedRun& run, const Redactor& redact);
 std::string html_units(const ReportedRun& run, const Redactor& redact);
 std::string html_pipeline(const ReportedRun& run, const Redactor& redact);
+std::string html_topology(const ReportedRun& run, const Redactor& redact);
 std::string html_modules(const ReportedRun& run, const Redactor& redact);
 std::string html_configuration(const ReportedRun& run, const Redactor& redact);
 std::string html_comparison(const analysis::Comparison& comparison, const std::vector<ReportedRun>& runs,

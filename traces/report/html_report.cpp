@@ -27,6 +27,7 @@ std::vector<Part> parts_of(const ReportedRun& run, const Redactor& redact, const
         {"training", "Training", html_training(run, redact)},
         {"memory", "Memory", html_memory(run, redact)},
         {"collectives", "Collectives", html_collectives(run, redact)},
+        {"topology", "Topology", html_topology(run, redact)},
         {"units", "FSDP units", html_units(run, redact)},
         {"pipeline", "Pipeline", html_pipeline(run, redact)},
         {"modules", "Modules", html_modules(run, redact)},

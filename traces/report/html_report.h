@@ -22,6 +22,7 @@
 #include "traces/analysis/pipeline/pipeline.h"
 #include "traces/analysis/time/overlap.h"
 #include "traces/analysis/time/summary.h"
+#include "traces/analysis/topology/pair_traffic.h"
 #include "traces/analysis/training/metrics.h"
 #include "traces/analysis/waits/exposed.h"
 #include "traces/store/columns/trace.h"
@@ -42,6 +43,7 @@ struct ReportedRun {
     analysis::BusBandwidthReport bus_bandwidth;
     analysis::OverlapReport overlap;
     analysis::ExposedReport exposed;
+    analysis::TopologyReport topology;
     analysis::UnitsReport units;
     analysis::PipelineReport pipeline;
     analysis::AdviceReport advice;

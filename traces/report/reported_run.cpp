@@ -57,6 +57,7 @@ ReportedRun reported_run(const store::Trace& trace, const std::string& path,
                     .advice = advice_of(facts),
                     .metrics = metrics_report(trace, selection),
                     .diverged = analysis::diverged_step(trace)};
+    if (!trace.devices.empty() || !trace.topology.empty()) run.topology = topology_report(trace, selection);
     run.answers = answers(facts, run.advice, selection).answers;
     for (const analysis::RankMemory& memory : run.memory.ranks) {
         run.curves.push_back(selected_memory_curve(trace, trace.rank_of_number(memory.rank), selection));

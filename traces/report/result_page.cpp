@@ -27,6 +27,7 @@
 #include "traces/analysis/time/steps.h"
 #include "traces/analysis/time/summary.h"
 #include "traces/analysis/time/temporal.h"
+#include "traces/analysis/topology/pair_traffic.h"
 #include "traces/analysis/training/metrics.h"
 #include "traces/analysis/waits/exposed.h"
 #include "traces/report/report.h"
@@ -59,6 +60,7 @@ std::vector<ResultRows> all_rows() {
         rows_of("distributed", "axes[], and alone with --by axis", true, analysis::axis_traffic_fields()),
         rows_of("distributed", "slowest[]", false, analysis::slow_collective_fields()),
         rows_of("distributed", "hosts.traffic[]", false, analysis::host_traffic_fields()),
+        rows_of("info", "pairs[], with --topology", false, analysis::pair_traffic_fields()),
         rows_of("metrics", "metrics[]", false, analysis::metric_fields()),
         rows_of("metrics", "metrics[].points[]", true, analysis::metric_point_fields()),
         rows_of("pipeline", "ranks[]", true, analysis::pipeline_rank_fields()),

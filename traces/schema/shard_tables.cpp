@@ -127,7 +127,8 @@ constexpr std::array kTopology = {
     SchemaColumn{"p2pWrite", kText, "", "The same for writing.", unless_zero<&TopologyRow::write>},
     SchemaColumn{"p2pNvlink", kText, "", "The same over NVLink.", unless_zero<&TopologyRow::nvlink>},
     SchemaColumn{"p2pAtomics", kText, "", "The same for atomics.", unless_zero<&TopologyRow::atomics>},
-    SchemaColumn{"source", kTextNN, "", "Who says so: \"nvml\", \"sys\", \"nccl\" or \"nvidia-smi\".",
+    SchemaColumn{"source", kTextNN, "",
+                 "Who says so: \"nvml\", \"sys\", \"nccl\", \"nvidia-smi\" or \"cluster\".",
                  from<&TopologyRow::source>},
 };
 

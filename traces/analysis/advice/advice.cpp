@@ -47,8 +47,8 @@ void name_no_step(Finding& finding) {
 std::span<const AdviceRule> advice_rules() {
     static const std::vector<AdviceRule> kAll = [] {
         std::vector<AdviceRule> all;
-        for (const auto rules :
-             {wrong_rules(), communication_rules(), time_rules(), sharding_rules(), memory_rules()}) {
+        for (const auto rules : {wrong_rules(), communication_rules(), topology_rules(), time_rules(),
+                                 sharding_rules(), memory_rules()}) {
             all.insert(all.end(), rules.begin(), rules.end());
         }
         return all;

@@ -169,6 +169,7 @@ AdviceFacts::AdviceFacts(const store::Trace& t, const Selection& s)
                               [](const RankIdle& rank) { return rank.device.busy > 0; });
     add_transfers(*this);
     links = link_report(trace, events_of_kept_steps(*this));
+    if (!host_topologies(trace).empty()) topology = topology_report(trace, this->selection);
 }
 
 std::string_view AdviceFacts::backend() const {

@@ -23,6 +23,7 @@
 #include "traces/analysis/time/idle.h"
 #include "traces/analysis/time/kernels.h"
 #include "traces/analysis/time/summary.h"
+#include "traces/analysis/topology/pair_traffic.h"
 
 namespace shardscope::traces::analysis {
 
@@ -60,6 +61,7 @@ struct AdviceFacts {
     UnitRanges unit_ranges;
     std::vector<UnitCollective> collectives;  // the selected gathers and reductions
     LinkReport links;
+    TopologyReport topology;  // empty where the trace knows no devices and links
     ExposedTransfers exposed;
     double transfers_us = 0;  // per step, without waiting, on the rank with most: a step takes at least this
     // Mean window of a kept step, over the ranks that have one. 0: there is none, or the trace has no device
@@ -130,6 +132,7 @@ std::string percent_text(double percent);    // "12.3 %"
 // The rules, by subject.
 std::span<const AdviceRule> wrong_rules();
 std::span<const AdviceRule> communication_rules();
+std::span<const AdviceRule> topology_rules();
 std::span<const AdviceRule> time_rules();
 std::span<const AdviceRule> sharding_rules();
 std::span<const AdviceRule> memory_rules();

@@ -2,13 +2,13 @@
 #include "traces/analysis/advice/advice_links.h"
 
 #include <algorithm>
-#include <charconv>
 #include <map>
 #include <set>
 #include <tuple>
 
 #include "traces/analysis/base/percentile.h"
 #include "traces/analysis/communication/matching.h"
+#include "traces/analysis/topology/nominal_bandwidth.h"
 #include "traces/store/columns/trace.h"
 
 namespace shardscope::traces::analysis {
@@ -57,13 +57,6 @@ std::map<std::int64_t, GroupPlace> places(const store::Trace& trace) {
     return found;
 }
 
-double nominal(const store::Trace& trace, std::string_view key) {
-    const std::string_view text = trace.config_value(key);
-    double value = 0;
-    std::from_chars(text.data(), text.data() + text.size(), value);
-    return value;
-}
-
 struct Large {
     std::size_t match = 0;
     std::int64_t group = 0, bytes = 0, transfer = 0;
@@ -97,7 +90,7 @@ bool is_selected(const Communication& part, const std::vector<bool>& selected) {
 std::vector<Large> large_collectives(const store::Trace& trace, const Communications& communications,
                                      const std::vector<bool>& selected,
                                      const std::map<std::int64_t, GroupPlace>& groups) {
-    const double intra = nominal(trace, kIntraBandwidth), inter = nominal(trace, kInterBandwidth);
+    const double intra = nominal_bandwidth(trace, false), inter = nominal_bandwidth(trace, true);
     std::vector<Large> found;
     for (std::size_t m = 0; m < communications.matches.size(); ++m) {
         const CollectiveMatch& match = communications.matches[m];

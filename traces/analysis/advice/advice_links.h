@@ -23,10 +23,6 @@ struct LinkReport {
     std::vector<double> event_factors;  // by device event: expected over measured
 };
 
-// Nominal bandwidths, stored as facts of the run: bytes per second of one device in one direction.
-inline constexpr const char* kIntraBandwidth = "sim.intra_bandwidth";
-inline constexpr const char* kInterBandwidth = "sim.inter_bandwidth";
-
 // Judges the collectives whose device events are in `selected`.
 LinkReport link_report(const store::Trace& trace, const std::vector<bool>& selected);
 

@@ -174,7 +174,8 @@ std::optional<AdvicePlace> advice_place(const store::Trace& trace, const Selecti
         return exposed_collective(trace, selection, "the most exposed gather",
                                   [&](std::size_t event) { return moves_parameters(trace, event); });
     }
-    if (any_of(rule, {"exposed-communication", "slow-link", "late-reduction", "padding"}))
+    if (any_of(rule, {"exposed-communication", "slow-link", "p2p-missing", "ring-over-slow-link",
+                      "late-reduction", "padding"}))
         return exposed_collective(trace, selection, "the most exposed collective",
                                   [](std::size_t) { return true; });
     if (any_of(rule, {"straggler", "uneven-ranks"}))

@@ -21,6 +21,9 @@ struct RulePanel {
 constexpr std::array kPanels = {
     RulePanel{"exposed-communication", "units"},
     RulePanel{"slow-link", "distributed"},
+    RulePanel{"p2p-missing", "distributed"},
+    RulePanel{"ring-over-slow-link", "distributed"},
+    RulePanel{"cross-numa", "runs", false},
     RulePanel{"prefetch-off", "units"},
     RulePanel{"prefetch-miss", "units"},
     RulePanel{"prefetch-mistarget", "units"},
