@@ -53,6 +53,7 @@ void read_machine(const Runs& runs, Calibration& into) {
         cluster.devices = std::max(cluster.devices, devices);
     }
     if (nodes > 1 && device.type == sim::DeviceType::cpu) cluster.devices = devices;
+    cluster.links = {};                     // what is fitted holds for all pairs
     if (nodes > 1 && cluster.nodes == 1) {  // the base model has no link between nodes
         cluster.nodes = nodes;
         cluster.inter = cluster.intra;

@@ -315,6 +315,7 @@ sim::Cluster asked_cluster(const Lifted& lifted, const Question& question) {
         cluster.collectives = links.collectives;
         cluster.intra = links.intra;
         cluster.inter = links.inter;
+        cluster.links = links.links;
         cluster.copy = links.copy;
         cluster.devices = links.devices;
         cluster.nodes = links.nodes;
@@ -325,6 +326,7 @@ sim::Cluster asked_cluster(const Lifted& lifted, const Question& question) {
             if (own.bandwidth > 0) own.bandwidth = question.bandwidth;
         }
         cluster.intra.bandwidth = cluster.inter.bandwidth = question.bandwidth;
+        cluster.links.bandwidth = cluster.links.node_bandwidth = {};
     }
     return cluster;
 }

@@ -142,6 +142,26 @@ void read_link(FigureReader& read, std::string_view section, std::string_view wh
     read.curve(section, "bandwidth_share", link.bandwidth_share);
 }
 
+void read_links(FigureReader& read, Cluster& cluster) {
+    const auto devices = [&](std::string_view key, std::string_view what, double low, double high,
+                             PairFigures& into) {
+        read.pairs("links", key, what, "cluster.devices", cluster.devices, low, high, into);
+    };
+    constexpr double kMostBandwidth = 1e18;
+    devices("bandwidth", "the bytes per second, one way, from each device of a node to each other", 1,
+            kMostBandwidth, cluster.links.bandwidth);
+    devices("latency", "the seconds of one step from each device of a node to each other", 0, kLongestLatency,
+            cluster.links.latency);
+    const auto nodes = [&](std::string_view key, std::string_view what, double low, double high,
+                           PairFigures& into) {
+        read.pairs("links", key, what, "cluster.nodes", cluster.nodes, low, high, into);
+    };
+    nodes("node_bandwidth", "the bytes per second, one way, of a device from each node to each other", 1,
+          kMostBandwidth, cluster.links.node_bandwidth);
+    nodes("node_latency", "the seconds of one step from each node to each other", 0, kLongestLatency,
+          cluster.links.node_latency);
+}
+
 Algorithm read_algorithm(FigureReader& read, std::string_view key) {
     std::size_t algorithm = 0;
     read.choice("collectives", key, kAlgorithmNames, algorithm);
@@ -193,6 +213,7 @@ Cluster parse_cluster(const std::string& toml, const std::string& file) {
         read_link(read, "inter", "between nodes", cluster.inter);
         read.boolean("inter", "shared", cluster.inter.shared);
     }
+    if (read.has("links")) read_links(read, cluster);
     read.end();
     return cluster;
 }

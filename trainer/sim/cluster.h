@@ -102,6 +102,25 @@ struct Link {
     Curve bandwidth_share;  // over the bytes of the full buffer
 };
 
+// A figure for each pair of things, row by row: from the row's to the column's. Empty: all pairs are alike.
+struct PairFigures {
+    int size = 0;
+    std::vector<double> values;
+
+    bool known() const { return size > 0; }
+    double of(int from, int to) const { return values[static_cast<std::size_t>(from * size + to)]; }
+    bool operator==(const PairFigures&) const = default;
+};
+
+// Links that differ from pair to pair: of the devices of each node, and of the nodes. What is empty is as in
+// Cluster::intra and ::inter.
+struct PairLinks {
+    PairFigures bandwidth, latency;            // bytes/s in one direction; seconds per step of a collective
+    PairFigures node_bandwidth, node_latency;  // the same between nodes, for each device
+
+    bool operator==(const PairLinks&) const = default;
+};
+
 // The algorithms of collectives (collective_cost.h gives the time of each).
 enum class Algorithm : std::uint8_t { direct, ring, tree, hierarchical, shared_memory };
 inline constexpr std::array<std::string_view, 5> kAlgorithmNames = {"direct", "ring", "tree", "hierarchical",
@@ -130,6 +149,7 @@ struct Cluster {
     HostModel host;
     CopyModel copy;
     Link intra, inter;  // inside a node, between nodes
+    PairLinks links;
     CollectiveModel collectives;
 
     int node_of(int rank) const { return rank / devices; }

@@ -94,10 +94,10 @@ double collective_seconds(const Cluster& cluster, const Spread& spread, plan::Op
     t.p = spread.members;
     t.m = spread.nodes;
     t.k = spread.fullest;
-    t.a = cluster.intra.latency;
+    t.a = spread.hop >= 0 ? spread.hop : cluster.intra.latency;
     t.b = cluster.intra.bandwidth * cluster.intra.bandwidth_share.at(t.n) * spread.intra;
     if (spread.nodes > 1) {
-        t.A = cluster.inter.latency;
+        t.A = spread.hop_across >= 0 ? spread.hop_across : cluster.inter.latency;
         t.B = cluster.inter.bandwidth * cluster.inter.bandwidth_share.at(t.n) * spread.across;
     }
     const Algorithm algorithm = spread.nodes > 1 ? cluster.collectives.across : cluster.collectives.inside;

@@ -21,6 +21,9 @@
 //                 broadcast                   a' + 2 n / w                   and writes a second
 //   any           send with its recv          a' + n / w, shared_memory a' + 2 n / w
 //
+// Where the cluster has links of their own for pairs (PairLinks), a and b, A and B are those of the slowest
+// link of the ring through the members in their order, which closes from the last to the first.
+//
 // (log: of base 2, rounded up; a': A if the group is on several nodes.) To each is added the latency of
 // every collective. Sources: R. Thakur, R. Rabenseifner, W. Gropp, "Optimization of collective communication
 // operations in MPICH" (2005), sections 4.1 to 4.4, for ring, recursive doubling and halving; P. Sanders, J.
@@ -43,10 +46,14 @@ struct Spread {
     int fullest = 1;    // members on the node that has the most
     double intra = 1;   // the slowest share of Link::bandwidth inside a node
     double across = 0;  // bandwidth left for this group at the worst node, as a multiple of the inter link's
+    // Latency of the slowest step of its ring inside a node and between nodes; negative: Link::latency.
+    double hop = -1, hop_across = -1;
 
     bool operator==(const Spread&) const = default;
     // The sort key.
-    std::tuple<int, int, int, double, double> key() const { return {members, nodes, fullest, intra, across}; }
+    std::tuple<int, int, int, double, double, double, double> key() const {
+        return {members, nodes, fullest, intra, across, hop, hop_across};
+    }
 };
 
 // Bytes on the busiest wire per byte of the full buffer (nccl-tests' bus bandwidth over algbw).

@@ -195,6 +195,44 @@ bool FigureReader::curve(std::string_view section, std::string_view key, Curve& 
     return true;
 }
 
+bool FigureReader::pairs(std::string_view section, std::string_view key, std::string_view what,
+                         std::string_view of, int size, double low, double high, PairFigures& into) {
+    const toml::node* node = impl_->find(section, key, what, Presence::optional);
+    if (!node) return false;
+    if (size < 2) impl_->refuse(*node, section, key, fmt::format("it needs a {} of 2 or more", of));
+    const std::string wanted =
+        fmt::format("give {}: {} rows of {} figures, as {} says", what, size, size, of);
+    const toml::array* rows = node->as_array();
+    if (!rows) impl_->refuse(*node, section, key, fmt::format("this is not a list of rows; {}", wanted));
+    if (rows->size() != static_cast<std::size_t>(size))
+        impl_->refuse(*node, section, key, fmt::format("this has {} rows; {}", rows->size(), wanted));
+    PairFigures figures{.size = size, .values = {}};
+    for (int r = 0; r < size; ++r) {
+        const toml::node& line = (*rows)[static_cast<std::size_t>(r)];
+        const toml::array* row = line.as_array();
+        if (!row || row->size() != static_cast<std::size_t>(size)) {
+            impl_->refuse(
+                line, section, key,
+                fmt::format("row {} {}; {}", r + 1,
+                            row ? fmt::format("has {} figures", row->size()) : "is not a list", wanted));
+        }
+        for (int c = 0; c < size; ++c) {
+            const toml::node& cell = (*row)[static_cast<std::size_t>(c)];
+            const std::optional<double> value = number_of(cell);
+            const bool right =
+                value && std::isfinite(*value) && (r == c || (*value >= low && *value <= high));
+            if (!right) {
+                impl_->refuse(cell, section, key,
+                              fmt::format("figure {} of row {} is not a number from {} to {}; {}", c + 1,
+                                          r + 1, low, high, wanted));
+            }
+            figures.values.push_back(*value);
+        }
+    }
+    into = std::move(figures);
+    return true;
+}
+
 void FigureReader::Impl::check_table(const toml::table& table, const std::string& prefix) const {
     for (const auto& [key, node] : table) {
         const std::string name =

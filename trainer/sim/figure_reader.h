@@ -42,6 +42,11 @@ class FigureReader {
     // A share (0 to 1], or a list of points [size, share] with rising sizes. Optional.
     bool curve(std::string_view section, std::string_view key, Curve& into);
 
+    // A square of `size` rows of `size` figures, from `low` to `high` but on its diagonal, which is ignored.
+    // Optional. `of`: the key that tells the size, for messages.
+    bool pairs(std::string_view section, std::string_view key, std::string_view what, std::string_view of,
+               int size, double low, double high, PairFigures& into);
+
     // Refuses keys and sections that were never requested.
     void end() const;
 

@@ -1,6 +1,8 @@
 #include "trainer/sim/rank_classes.h"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <map>
 #include <tuple>
 #include <utility>
@@ -85,6 +87,45 @@ plan::Group queue_of(const plan::Mesh& mesh, plan::Group group) {
 
 }  // namespace
 
+namespace {
+
+// The slowest of some links.
+struct Slowest {
+    double bandwidth = std::numeric_limits<double>::infinity(), latency = -1;
+
+    void add(const PairFigures& bandwidths, const PairFigures& latencies, int from, int to) {
+        if (bandwidths.known()) bandwidth = std::min(bandwidth, bandwidths.of(from, to));
+        if (latencies.known()) latency = std::max(latency, latencies.of(from, to));
+    }
+    // As a share of a link's bandwidth; 1: no pair has its own.
+    double share_of(const Link& link) const {
+        return std::isfinite(bandwidth) ? bandwidth / link.bandwidth : 1;
+    }
+};
+
+// Takes into account that pairs of the ring through the ranks have links of their own.
+void walk_ring(const std::vector<int>& ranks, const Cluster& cluster, Spread& spread) {
+    const PairLinks& links = cluster.links;
+    if (links == PairLinks() || ranks.size() < 2) return;
+    Slowest inside, across;
+    for (std::size_t i = 0; i < ranks.size(); ++i) {
+        const int from = ranks[i], to = ranks[(i + 1) % ranks.size()];
+        const int from_node = cluster.node_of(from), to_node = cluster.node_of(to);
+        if (from_node == to_node) {
+            inside.add(links.bandwidth, links.latency, from % cluster.devices, to % cluster.devices);
+        } else {
+            across.add(links.node_bandwidth, links.node_latency, from_node, to_node);
+        }
+    }
+    spread.intra *= inside.share_of(cluster.intra);
+    spread.hop = inside.latency;
+    if (spread.nodes < 2) return;
+    spread.across *= across.share_of(cluster.inter);
+    spread.hop_across = across.latency;
+}
+
+}  // namespace
+
 Spread spread_of(const plan::Mesh& mesh, const std::vector<int>& ranks, const Cluster& cluster,
                  const std::vector<job::SlowLink>& slow_links) {
     std::map<int, int> members_on;  // by node
@@ -105,6 +146,7 @@ Spread spread_of(const plan::Mesh& mesh, const std::vector<int>& ranks, const Cl
         across = across < 0 ? here : std::min(across, here);
     }
     spread.across = spread.nodes > 1 ? across : 0;
+    walk_ring(ranks, cluster, spread);
     return spread;
 }
 

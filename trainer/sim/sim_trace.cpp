@@ -1,6 +1,7 @@
 #include "trainer/sim/sim_trace.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include <fmt/core.h>
@@ -123,8 +124,40 @@ void SimTrace::describe_ranks() {
         state("sim.intra_bandwidth", cluster_.intra.bandwidth);
         state("sim.inter_bandwidth", cluster_.inter.bandwidth / sharers);
     }
+    add_links();
     sink_.add(traces::schema::RunInfoRow{"sim.ranks_shown", std::to_string(shown_.size())});
     sink_.commit();
+}
+
+// The devices of the shown ranks' nodes and the bandwidth between them, where the cluster has links of pairs.
+void SimTrace::add_links() {
+    const PairFigures& bandwidth = cluster_.links.bandwidth;
+    if (!bandwidth.known() || cluster_.device.type != DeviceType::gpu) return;
+    std::set<int> nodes;
+    for (const int rank : shown_) nodes.insert(cluster_.node_of(rank));
+    for (const int node : nodes) {
+        const std::string host = fmt::format("node-{}", node);
+        for (int a = 0; a < bandwidth.size; ++a) {
+            traces::schema::DeviceRow device;
+            device.host = host;
+            device.kind = "gpu";
+            device.number = a;
+            device.name = cluster_.device.name;
+            device.memory_bytes = static_cast<std::int64_t>(cluster_.device.memory);
+            sink_.add(device);
+            for (int b = 0; b < bandwidth.size; ++b) {
+                // A pair once, unless its two directions differ.
+                if (a == b || (a > b && bandwidth.of(a, b) == bandwidth.of(b, a))) continue;
+                traces::schema::TopologyRow link;
+                link.host = link.to_host = host;
+                link.from = fmt::format("GPU{}", a);
+                link.to = fmt::format("GPU{}", b);
+                link.bytes_per_second = bandwidth.of(a, b);
+                link.source = "cluster";
+                sink_.add(link);
+            }
+        }
+    }
 }
 
 // Describes what each class of ranks did.

@@ -66,6 +66,7 @@ class SimTrace final : public RunObserver {
     Class& of(int rank_class) { return classes_[static_cast<std::size_t>(rank_class)]; }
     void choose(const RankClasses& ranks);
     void describe_ranks();
+    void add_links();
     void memory(int rank_class, Time at, const plan::Plan& plan, const plan::Op& op,
                 const executor::MemoryBlock& block, bool allocation);
     void collective(int rank, const StreamItem& item);
