@@ -16,7 +16,7 @@ gloo/.* ; ^trainer/comm/gloo_.*\.cpp$ ; trainer/comm/gloo_wire.h
 asio(/.*)?\.hpp ; ^trainer/world/ ; the wires of trainer/comm and World of trainer/world/world.h
 toml\+\+/.* ; ^trainer/(job/job|sim/figure_reader)\.cpp$ ; trainer/job/job.h and trainer/sim/figure_reader.h
 simdjson\.h ; ^traces/import/(kineto/event_batch|bench/bench_import)\.cpp$ ; traces/import/kineto/event_stream.h
-nlohmann/json\.hpp ; ^(traces/(schema|import|report)/.*|trainer/(checkpoint|cli)/.*|viewer/(tables/table_model|model/trials))\.cpp$|^viewer/model/fields\.h$ ; json_members() or another function of traces/schema/json_text.h, viewer/model/fields.h for structs, and nlohmann/json_fwd.hpp in a header
+nlohmann/json\.hpp ; ^(traces/(schema|import|report|status)/.*|trainer/(checkpoint|cli)/.*|viewer/(tables/table_model|model/trials))\.cpp$|^viewer/model/fields\.h$ ; json_members() or another function of traces/schema/json_text.h, viewer/model/fields.h for structs, and nlohmann/json_fwd.hpp in a header
 regex ; ^viewer/script/ ; std::string_view and from_chars
 iostream ; \.cpp$ ; fmt/core.h
 '

@@ -49,11 +49,11 @@ TEST_F(TraceTool, HelpNamesEveryVerbAndOption) {
     const Outcome outcome = tool({"--help"});
     EXPECT_EQ(outcome.status, 0);
     for (const char* verb :
-         {"info",        "summary",    "modules",   "memory",        "collectives", "units",
-          "distributed", "stragglers", "scaling",   "steps",         "overlap",     "temporal",
-          "idle",        "kernels",    "operators", "critical-path", "advice",      "compare",
-          "query",       "report",     "export",    "timeline",      "check",       "import",
-          "merge",       "slice",      "allocator", "answers",       "metrics",     "samples"}) {
+         {"info",       "summary",       "modules", "memory",  "collectives", "units",     "distributed",
+          "stragglers", "scaling",       "steps",   "overlap", "temporal",    "idle",      "kernels",
+          "operators",  "critical-path", "advice",  "compare", "query",       "report",    "export",
+          "timeline",   "check",         "import",  "merge",   "slice",       "allocator", "answers",
+          "metrics",    "samples",       "watch"}) {
         EXPECT_THAT(outcome.out, HasSubstr(verb));
         EXPECT_EQ(tool({verb, "--help"}).status, 0) << verb;
     }
@@ -86,9 +86,10 @@ TEST_F(TraceTool, WritesATimelineThatFits) {
 
 TEST_F(TraceTool, EveryVerbPrintsInEveryFormat) {
     for (const char* verb :
-         {"info",       "summary",       "modules", "memory",  "collectives", "units",     "distributed",
-          "stragglers", "scaling",       "steps",   "overlap", "temporal",    "idle",      "kernels",
-          "operators",  "critical-path", "advice",  "answers", "check",       "allocator", "metrics", "samples"}) {
+         {"info",        "summary",    "modules",   "memory",        "collectives", "units",
+          "distributed", "stragglers", "scaling",   "steps",         "overlap",     "temporal",
+          "idle",        "kernels",    "operators", "critical-path", "advice",      "answers",
+          "check",       "allocator",  "metrics",   "samples"}) {
         for (const char* format : {"table", "json", "csv"}) {
             std::vector<std::string> arguments = {verb, run_, "--format", format};
             if (std::string(verb) == "scaling") arguments.push_back(run_);  // it compares several runs

@@ -40,6 +40,7 @@ Work import_verb(Options& options);
 Work merge_verb(Options& options);
 Work slice_verb(Options& options);
 Work topology_verb(Options& options);
+Work watch_verb(Options& options);
 
 namespace {
 
@@ -171,6 +172,8 @@ constexpr Verb kVerbs[] = {
      slice_verb},
     {"topology", "A trace with the links of its hosts' devices, as nvidia-smi topo printed them",
      Reads::what_it_declares, topology_verb},
+    {"watch", "A run while it lasts: progress, speed, memory, each rank, who waits for whom",
+     Reads::what_it_declares, watch_verb},
 };
 
 }  // namespace
