@@ -16,6 +16,7 @@
 #include "shardscope/version.h"
 #include "traces/report/text_table.h"
 #include "traces/schema/schema.h"
+#include "traces/status/address.h"
 
 namespace shardscope::profiler {
 namespace {
@@ -102,6 +103,14 @@ void add_options(CLI::App& app, RecordOptions& options, Texts& texts) {
            "Keep the last S seconds in memory; write them only if the command fails, is killed or hangs")
         ->type_name("S")
         ->check(some_seconds);
+    app.add_option_function<std::string>(
+           "--status", [&options](const std::string& address) { options.status = address; },
+           "Serve processes, memory, steps and where each rank is while the command runs, for "
+           "shardscope-trace watch (docs/status.md): at HOST:PORT or a socket's path; without ADDRESS at a "
+           "socket beside the trace")
+        ->type_name("[ADDRESS]")
+        ->expected(0, 1)
+        ->default_str("");
     app.add_option("--hang", options.hang_s,
                    "With --keep-last: no event for S seconds counts as hanging [never]")
         ->type_name("S")
@@ -159,6 +168,13 @@ void understand(RecordOptions& options, const Texts& texts) {
         throw std::invalid_argument(
             "--keep-last records all the time; it excludes --delay, --duration, --steps, --range and "
             "--profiler-api");
+    }
+    if (options.status && !options.status->empty()) {
+        try {
+            traces::status::parse_address(*options.status);
+        } catch (const traces::status::StatusError& wrong) {
+            throw std::invalid_argument(fmt::format("--status: {}", wrong.what()));
+        }
     }
     if (options.hang_s && !options.keep_last_s) {
         throw std::invalid_argument("--hang works only with --keep-last; give both");

@@ -32,7 +32,9 @@ struct RecordOptions {
     std::optional<std::int64_t> max_bytes;
 
     std::optional<double> keep_last_s;  // keep this much in memory and write it when something goes wrong
-    std::optional<double> hang_s;       // a time without events that counts as something going wrong
+    // Where the recording's status is served; empty: at a socket beside the trace; none: nowhere.
+    std::optional<std::string> status;
+    std::optional<double> hang_s;  // a time without events that counts as something going wrong
 };
 
 // Returns the exit status: the command's, or 125, 126, 127 if it could not be started. Reports errors on

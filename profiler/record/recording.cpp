@@ -21,6 +21,7 @@
 #include "profiler/record/injection.h"
 #include "profiler/record/wording.h"
 #include "shardscope/version.h"
+#include "traces/store/machine.h"
 
 namespace shardscope::profiler {
 namespace {
@@ -120,6 +121,7 @@ int Recording::run() {
         stacks_ = std::make_unique<StackSampler>(options_.sample_hertz);
         if (!stacks_->refusal().empty()) injection.notices.push_back(stacks_->refusal());
     }
+    open_status();
     command_.emplace(options_.command, injection.variables, options_.toggle_signal);
     if (announces()) {
         for (const std::string& notice : injection.notices) tell(notice);
@@ -133,8 +135,30 @@ int Recording::run() {
     std::optional<int> status;
     while (!(status = command_->wait(kDrainPeriod))) guarded([&] { tick(); });
     ended_ = true;
+    close_status(*status);
     guarded([&] { finish(*status); });
     return *status;
+}
+
+// Before the command starts, so that an address that cannot be used is an error of this tool.
+void Recording::open_status() {
+    if (!options_.status) return;
+    LiveRecording::Facts facts;
+    facts.command = shell_line(options_.command);
+    facts.trace = output_.path;
+    facts.host = traces::store::host_name();
+    facts.pid = ::getpid();
+    facts.step_name = options_.window == WindowKind::steps ? options_.range_name : "ProfilerStep#";
+    live_ = std::make_unique<LiveRecording>(*options_.status, std::move(facts));
+    if (announces())
+        tell(fmt::format("status at {0}; shardscope-trace watch {0} shows it", live_->address()));
+}
+
+void Recording::close_status(int status) {
+    if (live_ == nullptr) return;
+    live_->end(now_ns(), status, collector_.get());
+    if (sink_ != nullptr) sink_->show(nullptr);
+    live_.reset();
 }
 
 traces::store::WriterOptions Recording::writer_options(const std::string& path) const {
@@ -159,6 +183,7 @@ void Recording::open_output() {
         if (options_.max_bytes) writer_->limit_size(*options_.max_bytes - *options_.max_bytes / kLateShare);
         sink_ = std::make_unique<CountingSink>(*writer_);
     }
+    if (live_ != nullptr) sink_->show(&live_->rows());
     collector_ = std::make_unique<Collector>(session_.directory(), *sink_, clock_, origin_);
     if (options_.counters) counters_ = std::make_unique<CounterSampler>(origin_);
     describe_run(*sink_);
@@ -171,6 +196,7 @@ void Recording::describe_run(traces::store::EventSink& sink) const {
     sink.add(traces::schema::RunInfoRow{"tool", fmt::format("shardscope-record {}", kVersion)});
     sink.add(traces::schema::RunInfoRow{"command", shell_line(options_.command)});
     sink.add(traces::schema::RunInfoRow{"pid", fmt::format("{}", command_->pid())});
+    if (live_ != nullptr) sink.add(traces::schema::RunInfoRow{"status_address", live_->address()});
     if (options_.window == WindowKind::steps) {
         const bool open = options_.last_step == INT64_MAX;
         sink.add(traces::schema::RunInfoRow{
@@ -191,6 +217,7 @@ void Recording::tick() {
         // Two signals since the last tick cancel each other out, except with --keep-last.
         if (recent_ != nullptr || signals % 2 == 1) on_signal(now);
     }
+    if (live_ != nullptr) live_->tick(now, *collector_);
     if (stopped_ns_ >= 0) {
         take_late(now);
         return;

@@ -11,6 +11,7 @@
 #include "profiler/record/collector.h"
 #include "profiler/record/counter_sampler.h"
 #include "profiler/record/launch.h"
+#include "profiler/record/live_recording.h"
 #include "profiler/record/output_name.h"
 #include "profiler/record/recent_rows.h"
 #include "profiler/record/record_command.h"
@@ -39,6 +40,8 @@ class Recording {
     void guarded(Work work);
 
     void open_output();
+    void open_status();
+    void close_status(int status);
     void describe_run(traces::store::EventSink& sink) const;
     traces::store::WriterOptions writer_options(const std::string& path) const;
 
@@ -75,6 +78,7 @@ class Recording {
     // Rows go through the row counter, to either a database or memory.
     std::unique_ptr<traces::store::DatabaseWriter> writer_;
     std::unique_ptr<RecentRows> recent_;
+    std::unique_ptr<LiveRecording> live_;  // null: nobody can watch
     std::unique_ptr<CountingSink> sink_;
     std::unique_ptr<Collector> collector_;
     std::unique_ptr<CounterSampler> counters_;

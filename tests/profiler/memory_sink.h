@@ -76,6 +76,9 @@ class MemorySink final : public traces::store::EventSink {
         got_.ids.emplace(text, id);
         return id;
     }
+    std::string_view text(traces::schema::StringId id) const override {
+        return got_.strings.at(static_cast<std::size_t>(id));
+    }
 
     void add(const traces::schema::KernelRow& row) override { keep(got_.kernels, row); }
     void add(const traces::schema::MemcpyRow& row) override { keep(got_.memcpys, row); }
