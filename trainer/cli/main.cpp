@@ -404,9 +404,20 @@ int run_train(const std::vector<std::string>& arguments) {
             ->excludes("--dry-run")
             ->excludes("--format")
             ->excludes(record);
+    std::optional<std::string> watched;
+    app.add_option_function<std::string>(
+           "--status", [&](const std::string& address) { watched = address; },
+           "Serve progress, speed, memory and every rank's state while it runs, for shardscope-trace watch "
+           "(docs/status.md): at HOST:PORT or a socket's path; without ADDRESS at a socket beside the trace")
+        ->type_name("[ADDRESS]")
+        ->expected(0, 1)
+        ->default_str("")
+        ->excludes("--dry-run")
+        ->excludes(continuation);
     app.add_flag("--bench-collectives", benches,
                  "Measure the job's collectives by operation and size; train nothing")
         ->excludes("--dry-run")
+        ->excludes("--status")
         ->excludes(continuation);
     std::vector<job::Override> overrides;
     const std::optional<world::Place> place =
@@ -428,7 +439,12 @@ int run_train(const std::vector<std::string>& arguments) {
     const bool generates = continuation->count() > 0;
     const auto carry_out = [&](const job::Job& job, Joined* joined) {
         if (benches) return bench_collectives(job, common.json(), joined);
-        return train(job, {common.json(), common.dry_run, joined});
+        TrainOptions options;
+        options.json = common.json();
+        options.dry_run = common.dry_run;
+        options.joined = joined;
+        if (watched) options.status = {*watched, common.file};
+        return train(job, options);
     };
     if (place && !generates) {
         const auto joined = join(*place, load);

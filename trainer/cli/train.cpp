@@ -21,6 +21,7 @@
 #include "trainer/cli/environment.h"
 #include "trainer/cli/exit_status.h"
 #include "trainer/cli/last_resort.h"
+#include "trainer/cli/live_status.h"
 #include "trainer/cli/output.h"
 #include "trainer/cli/rank_errors.h"
 #include "trainer/cli/simulated.h"
@@ -51,7 +52,8 @@ class Training {
           joined_(options.joined),
           checkpoints_(job_, joined_),
           json_(options.json),
-          make_device_(options.make_device) {}
+          make_device_(options.make_device),
+          status_(options.status) {}
 
     void open();
     int run();
@@ -63,12 +65,14 @@ class Training {
     bool speaks() const { return !joined_ || joined_->world().rank() == 0; }
     void say(const std::string& line);
     void open_trace();
+    void open_status();
     void count_steps();
     void announce() const;
     void carry_out();
     [[noreturn]] void failed(const std::exception& error);
     void tell(const std::exception& error);
     void saved(const checkpoint::SaveReport& report);
+    void end_status();
     void close_trace();
     void print() const;
     int status() const;
@@ -79,9 +83,11 @@ class Training {
     Checkpointing checkpoints_;
     const bool json_;
     const executor::MakeDevice make_device_;
+    const std::optional<StatusRequest> status_;
     RunEnvironment environment_;
     data::DataSource data_;
     std::optional<TraceOutput> trace_;
+    std::unique_ptr<LiveStatus> live_;  // null: nobody can watch the run
     std::optional<Progress> progress_;  // set in the process that prints
     executor::RunResult run_;
     TrainResult result_;
@@ -100,6 +106,20 @@ void Training::open() {
     checkpoints_.prepare(program(), data_.tokenizer.get(),
                          [this](const checkpoint::SaveReport& report) { saved(report); });
     together(joined_, [&] { open_trace(); });
+    together(joined_, [&] { open_status(); });
+}
+
+// Last, so that what it serves has all the job's facts. Listens on rank 0's process.
+void Training::open_status() {
+    if (!status_) return;
+    LiveStatusOptions options;
+    options.address = status_->address;
+    options.job_file = status_->job_file;
+    options.world = joined_ ? &joined_->world() : nullptr;
+    live_ = std::make_unique<LiveStatus>(job(), program().mesh(), options);
+    const std::string address = live_->address();
+    if (!address.empty() && trace_->recorder())
+        trace_->recorder()->describe(traces::schema::RunInfoRow{"status_address", address});
 }
 
 // Sets the steps that the epochs of the data are. Collective.
@@ -137,6 +157,7 @@ void Training::announce() const {
         fmt::print(stderr, "shardscope-train: note: {}\n", note);
     fmt::print(stderr, "{}\n{}\n", describe_run(program()), environment_.line);
     if (joined_) fmt::print(stderr, "{}\n", joined_->line());
+    if (live_) fmt::print(stderr, "status at {0}; shardscope-trace watch {0} shows it\n", live_->address());
     if (checkpoints_.first_step() > 0)
         fmt::print(stderr, "continuing after step {} of {}\n", checkpoints_.first_step(),
                    job().checkpoint.load);
@@ -170,6 +191,7 @@ void Training::failed(const std::exception& error) {
 // Reports why the run ended, and where the recording up to that point is.
 void Training::tell(const std::exception& error) {
     if (progress_) progress_->end();
+    if (live_) live_->end(traces::status::RunState::failed, sentence_of(error));
     const std::string where = trace_->parts_kept();
     if (!where.empty()) fmt::print(stderr, "{}\n", where);
     fmt::print(stderr, "shardscope-train: {}\n", sentence_of(error));
@@ -190,6 +212,7 @@ void Training::carry_out() {
     executor::RunControl control;
     const StopSignals listening(&control.stop);
     if (speaks()) progress_.emplace(job(), checkpoints_.first_step());
+    if (live_) live_->watch_stop(&control.stop);
     executor::RunOptions options;
     options.recorder = trace_->recorder();
     if (joined_) options.processes = &joined_->processes();
@@ -204,6 +227,7 @@ void Training::carry_out() {
     options.on_warning = [this](const std::string& warning) { say("shardscope-train: warning: " + warning); };
     options.on_overflow = [this](const std::string& line) { say(line); };
     options.control = &control;
+    if (live_) options.live = &live_->board();
     options.make_device = make_device_;
     checkpoints_.attach(options);
     std::optional<LastResort> last_resort;
@@ -219,10 +243,20 @@ void Training::carry_out() {
         last_resort.reset();
         if (joined_ && status_of(error) == kFailed) failed(error);
         if (progress_) progress_->end();
+        if (live_) live_->end(traces::status::RunState::failed, sentence_of(error));
         trace_->give_up();
         throw;
     }
     if (progress_) progress_->end();
+    if (live_) end_status();
+}
+
+void Training::end_status() {
+    using traces::status::RunState;
+    if (!run_.stopped_at) return live_->end(RunState::finished, "");
+    const int signal = StopSignals::received();
+    live_->end(RunState::stopped,
+               fmt::format("stopped by {}", signal ? StopSignals::name(signal) : "a signal to another rank"));
 }
 
 void Training::close_trace() {
@@ -304,7 +338,11 @@ int Training::run() {
 }  // namespace
 
 int train(const job::Job& job, const TrainOptions& options) {
-    if (job.run.device == job::DeviceKind::sim) return train_simulated(job, options);
+    if (job.run.device == job::DeviceKind::sim) {
+        if (options.status)
+            throw job::JobError("command line: --status: a simulated job computes nothing to watch; omit it");
+        return train_simulated(job, options);
+    }
     if (options.dry_run) {
         if (options.joined && options.joined->world().rank() > 0) return 0;
         const sharding::Program program(job);
@@ -315,6 +353,7 @@ int train(const job::Job& job, const TrainOptions& options) {
     std::optional<Training> training;
     together(options.joined, [&] {
         // Checks the trace first, as data and models take a while. No process opens its file before all can.
+        if (options.status) check_status_address(options.status->address);
         TraceOutput::check(job, options.joined ? &options.joined->world() : nullptr);
         training.emplace(job, options);
     });

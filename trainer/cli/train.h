@@ -1,6 +1,9 @@
 // Carries out a checked job: prints its Plan, or trains and reports.
 #pragma once
 
+#include <optional>
+#include <string>
+
 #include "trainer/cli/join.h"
 #include "trainer/executor/devices.h"
 #include "trainer/executor/run.h"
@@ -14,11 +17,17 @@ class FailureReported : public executor::RunError {
     using executor::RunError::RunError;
 };
 
+struct StatusRequest {
+    std::string address;  // empty: a socket beside the trace or, without one, called like the job file
+    std::string job_file;
+};
+
 struct TrainOptions {
     bool json = false;
     bool dry_run = false;
     Joined* joined = nullptr;          // the job's processes, one rank each; null: this is the only process
     executor::MakeDevice make_device;  // for tests; empty: the device that the job names
+    std::optional<StatusRequest> status;  // none: nobody can watch the run
 };
 
 // Returns the exit status: 0; 1 if the trace or a checkpoint could not be written completely; 128 + n if

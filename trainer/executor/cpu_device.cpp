@@ -11,6 +11,7 @@
 #include "traces/store/machine.h"
 #include "trainer/executor/cpu_kernels.h"
 #include "trainer/executor/host_memory.h"
+#include "trainer/executor/live_board.h"
 
 namespace shardscope::trainer::executor {
 
@@ -59,6 +60,7 @@ CpuDevice::CpuDevice(const plan::Mesh& mesh, const CpuDeviceOptions& options,
 
 device::StreamIndex CpuDevice::add_stream(int rank, plan::Stream /*use*/) {
     launches_.emplace_back();
+    ranks_.push_back(rank);
     return scheduler_.add_stream(rank);
 }
 
@@ -111,15 +113,23 @@ device::StreamEvent CpuDevice::meet(device::StreamIndex stream, const device::Wa
     const auto part = static_cast<std::size_t>(collective.place);
     auto meeting =
         groups_.of(collective.communicator).join(collective.place, collective.sequence, collective.call);
-    if (collective.recorded) {
+    const plan::Operation operation = collective.call.operation;
+    if (options_.live) {
+        meeting->on_part_arrive(
+            part, [live = options_.live, rank = rank_of(stream), operation, group = collective.communicator,
+                   number = collective.sequence] { live->entered(rank, group, number, operation); });
+    }
+    if (collective.recorded || options_.live) {
         // The kernel's time is from this rank's arrival to its own data in place; an all_reduce's is in place
         // when all parts are done, because each part writes to every rank.
-        const plan::Operation operation = collective.call.operation;
         const bool ends_together =
             operation == plan::Operation::all_reduce || operation == plan::Operation::barrier;
         meeting->on_part_complete(
-            part, [this, kernel = collective.kernel, row = collective.row, ends_together](
-                      Ticks arrived, Ticks own_end, Ticks last_end, int worker) {
+            part, [this, kernel = collective.kernel, row = collective.row, ends_together,
+                   rank = rank_of(stream), recorded = collective.recorded, group = collective.communicator,
+                   number = collective.sequence](Ticks arrived, Ticks own_end, Ticks last_end, int worker) {
+                if (options_.live) options_.live->left(rank, group, number);
+                if (!recorded) return;
                 log_of(worker).kernel(arrived, ends_together ? last_end : own_end, kernel);
                 log_of(worker).collective(row);
             });
@@ -132,6 +142,10 @@ device::StreamEvent CpuDevice::begin(device::StreamIndex stream, const device::W
                                      const device::CollectiveLaunch& collective) {
     return scheduler_.enqueue_elsewhere(stream, waits, [this, stream, collective](int) {
         const Ticks arrived = collective.recorded ? ticks() : Ticks();
+        if (options_.live) {
+            options_.live->entered(rank_of(stream), collective.communicator, collective.sequence,
+                                   collective.call.operation);
+        }
         group_->begin(collective, [this, stream, collective, arrived](const std::exception_ptr& error) {
             end(stream, collective, arrived, error);
         });
@@ -142,6 +156,7 @@ device::StreamEvent CpuDevice::begin(device::StreamIndex stream, const device::W
 void CpuDevice::end(device::StreamIndex stream, const device::CollectiveLaunch& collective, Ticks arrived,
                     const std::exception_ptr& error) {
     if (error) return scheduler_.fail(error);
+    if (options_.live) options_.live->left(rank_of(stream), collective.communicator, collective.sequence);
     try {
         if (collective.recorded) {
             if (!group_log_) group_log_ = options_.recorder->attach_thread("communication", -1);

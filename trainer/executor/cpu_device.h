@@ -20,9 +20,12 @@ class Recorder;
 
 namespace shardscope::trainer::executor {
 
+class LiveBoard;
+
 struct CpuDeviceOptions {
     int workers = 1;
     profiler::Recorder* recorder = nullptr;      // null: nothing is recorded
+    LiveBoard* live = nullptr;                   // null: nobody can watch the run
     std::chrono::microseconds transfer_delay{};  // see TestSettings
     collective::Delays* delays = nullptr;        // null: none
     // Bytes of address space that must stay free when a buffer is allocated: a BLAS that cannot allocate its
@@ -87,6 +90,7 @@ class CpuDevice final : public device::Device {
     void end(device::StreamIndex stream, const device::CollectiveLaunch& collective, profiler::Ticks arrived,
              const std::exception_ptr& error);
     void run(const device::Launch& launch, int worker);
+    int rank_of(device::StreamIndex stream) const { return ranks_[static_cast<std::size_t>(stream)]; }
     profiler::ThreadLog& log_of(int worker) { return *worker_logs_[static_cast<std::size_t>(worker)]; }
 
     CpuDeviceOptions options_;
@@ -95,6 +99,7 @@ class CpuDevice final : public device::Device {
     profiler::ThreadLog* group_log_ = nullptr;       // of the group's thread
     std::vector<profiler::ThreadLog*> worker_logs_;  // by worker, once they have started
     std::deque<Launches> launches_;                  // by stream; a deque: add_stream moves none
+    std::vector<int> ranks_;                         // by stream
     Scheduler scheduler_;
 };
 

@@ -58,6 +58,7 @@ std::unique_ptr<device::Device> make_cpu_device(const DeviceRequest& request) {
     options.recorder = request.recorder;
     options.transfer_delay = std::chrono::microseconds(request.test.transfer_delay_us);
     options.delays = &request.delays;
+    options.live = request.live;
     options.headroom = kBlasBuffer * options.workers;
     if (request.processes)
         options.own_core = request.processes->world->place().local_ranks <= ::sysconf(_SC_NPROCESSORS_ONLN);

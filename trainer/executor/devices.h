@@ -24,6 +24,7 @@ class Recorder;
 namespace shardscope::trainer::executor {
 
 class DeviceTrace;
+class LiveBoard;
 struct Processes;
 
 // The requested device is not available; the message is one sentence: what is missing, what to do.
@@ -39,6 +40,7 @@ struct DeviceRequest {
     collective::Delays& delays;
     DeviceTrace& trace;
     Processes* processes = nullptr;  // of one rank each; null: all ranks are in this process
+    LiveBoard* live = nullptr;       // null: nobody can watch the run
 };
 using MakeDevice = std::function<std::unique_ptr<device::Device>(const DeviceRequest&)>;
 

@@ -9,6 +9,7 @@
 #include <fmt/core.h>
 
 #include "trainer/executor/cpu_kernels.h"
+#include "trainer/executor/live_board.h"
 #include "trainer/job/job.h"
 #include "trainer/job/learning_rate.h"
 #include "trainer/plan/kernel_table.h"
@@ -290,6 +291,10 @@ device::StreamEvent RankRunner::start(const plan::Op& op, const device::Waits& w
         event = shared_.device.enqueue(index(op.stream), waits, launch);
     }
     shared_.device.hold(event);
+    if (shared_.live) {
+        shared_.live->entered(rank_, communicator, sequence, own.operation);
+        shared_.live->left(rank_, communicator, sequence);
+    }
     trace_.pop_collective(launch);
     return event;
 }

@@ -25,6 +25,8 @@ struct Job;
 
 namespace shardscope::trainer::executor {
 
+class LiveBoard;
+
 // State that all ranks of the process share.
 struct Shared {
     device::Device& device;
@@ -35,6 +37,8 @@ struct Shared {
     std::vector<std::string> unit_names;  // by unit, for messages
     Instruments* instruments = nullptr;   // null: nothing is recorded
     const Nvtx* nvtx = nullptr;           // null: no tool listens
+    // Hears of collectives as they are launched; null: the device tells when they begin and end.
+    LiveBoard* live = nullptr;
 };
 
 // The targets of a Plan's host calls, called on the rank's host thread.

@@ -37,7 +37,7 @@ void describe_rank(profiler::Recorder& recorder, const device::Device& device, c
 
 Shared make_shared_state(device::Device& device, collective::Delays& delays, const sharding::Program& program,
                          const TestSettings& test) {
-    Shared shared{device, delays, program.mesh(), program.job(), test.poison, {}, nullptr, nullptr};
+    Shared shared{device, delays, program.mesh(), program.job(), test.poison, {}, nullptr, nullptr, nullptr};
     for (const sharding::UnitInfo& unit : program.units()) shared.unit_names.push_back(unit.name);
     return shared;
 }
@@ -89,7 +89,7 @@ Ranks::Ranks(const sharding::Program& program, RanksOptions options,
       delays_(options_.test.delay_seed),
       device_trace_(recorder_),
       device_((options_.make_device ? options_.make_device : MakeDevice(make_device))(
-          {program, recorder_, options_.test, delays_, device_trace_, options_.processes})),
+          {program, recorder_, options_.test, delays_, device_trace_, options_.processes, options_.live})),
       nvtx_(Nvtx::open(program, options_.more_plans)),
       shared_(make_shared_state(*device_, delays_, program, options_.test)),
       barrier_(static_cast<int>(here_.size())) {
@@ -101,6 +101,7 @@ Ranks::Ranks(const sharding::Program& program, RanksOptions options,
             recorder_->now_ns(), traces::schema::Severity::warning, trace_problem()});
     }
     shared_.nvtx = nvtx_.get();
+    if (program.job().run.device == job::DeviceKind::cuda) shared_.live = options_.live;
     for (const int rank : here_) {
         runners_.push_back(std::make_unique<RankRunner>(rank, shared_, program.of(rank).product_workspaces(),
                                                         calls_of(rank)));

@@ -28,6 +28,7 @@ struct RanksOptions {
     Processes* processes = nullptr;             // null: all ranks are in this process
     std::vector<const plan::Plan*> more_plans;  // executed in addition to the program's
     std::function<void()> on_failure;           // called once, on any thread; may be empty
+    LiveBoard* live = nullptr;                  // null: nobody can watch the run
 };
 
 class Ranks {

@@ -22,6 +22,7 @@ class Recorder;
 
 namespace shardscope::trainer::executor {
 
+class LiveBoard;
 class RankRunner;
 
 // A run that cannot go on; the message is one sentence: at which step, what, what to do. The tool exits
@@ -81,6 +82,7 @@ struct RunHooks {
 
 struct RunOptions {
     profiler::Recorder* recorder = nullptr;     // null: nothing is recorded
+    LiveBoard* live = nullptr;                  // null: nobody can watch the run
     const data::Dataset* validation = nullptr;  // the held-out data; null: no validation
     const data::Dataset* test_data = nullptr;   // evaluated once, after the last step; null: no test
     std::function<void(const StepReport&)> on_step;

@@ -124,6 +124,7 @@ void Scheduler::try_head(device::StreamIndex stream) {
     Meeting& meeting = *head.meeting;
     meeting.parts_[head.part].arrived = profiler::ticks();
     meeting.parts_[head.part].home = queue.home;
+    if (meeting.parts_[head.part].arrival) meeting.parts_[head.part].arrival();
     meeting.streams_.push_back(stream);
     if (meeting.streams_.size() < meeting.parts_.size()) return;
     for (std::size_t part = 0; part < meeting.parts_.size(); ++part) {

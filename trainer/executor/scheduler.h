@@ -56,12 +56,17 @@ class Meeting {
     void on_part_complete(std::size_t part, Completion completion) {
         parts_[part].completion = std::move(completion);
     }
+    // `arrival` is called when the rank arrives, with the scheduler's lock held: it must be short.
+    void on_part_arrive(std::size_t part, std::function<void()> arrival) {
+        parts_[part].arrival = std::move(arrival);
+    }
 
   private:
     friend class Scheduler;
     struct Part {
         Work work;
         Completion completion;
+        std::function<void()> arrival;
         int home = -1;  // of the stream that arrived
         profiler::Ticks arrived{0}, done{0};
     };

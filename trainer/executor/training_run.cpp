@@ -20,6 +20,7 @@
 #include "trainer/data/own_tokens.h"
 #include "trainer/executor/divergence.h"
 #include "trainer/executor/gates.h"
+#include "trainer/executor/live_board.h"
 #include "trainer/executor/loss_board.h"
 #include "trainer/executor/peaks_together.h"
 #include "trainer/executor/ranks.h"
@@ -194,7 +195,8 @@ Training::Training(const sharding::Program& program, const data::Dataset& datase
               options.make_device,
               options.processes,
               {},
-              [this] { gate_.fail(); }},
+              [this] { gate_.fail(); },
+              options.live},
              [this](int rank) { return calls_of(rank); }) {
     if (options_.recorder) describe_program(*options_.recorder, program_, ranks_.here());
     if (options_.processes) listen();
@@ -336,6 +338,7 @@ void Training::step(int rank, std::int64_t number, RankRunner& runner) {
     runner.run(program_.of(rank).step(static_cast<std::size_t>(number - options_.first_step)), number);
     runner.trace().pop_range();
     runner.trace().step(number, since);
+    if (options_.live) options_.live->stepped(rank, number + 1, runner.live_bytes(), runner.peak().bytes);
 }
 
 // Called when training pauses: otherwise a loss is read one step late. The board ignores the second report.
@@ -440,8 +443,9 @@ void Training::on_loss(const BoardLoss& loss) {
                 metrics.add_to(sink, place);
             });
     }
-    if (options_.on_step)
-        options_.on_step({loss.step, loss.loss, now, seconds, epoch_after(loss.step + 1), loss.memory});
+    const StepReport report = {loss.step, loss.loss, now, seconds, epoch_after(loss.step + 1), loss.memory};
+    if (options_.live) options_.live->known(report);
+    if (options_.on_step) options_.on_step(report);
 }
 
 void Training::mark_divergence(const MetricPlace& place) {

@@ -67,9 +67,10 @@ TEST(CommandLine, HelpListsEveryKeyInItsSection) {
     const Outcome help = train({"--help"});
     EXPECT_EQ(help.status, 0);
     EXPECT_EQ(help.err, "");
-    EXPECT_THAT(help.out, AllOf(HasSubstr("Usage: shardscope-train"), HasSubstr("--trace"),
-                                HasSubstr("--overwrite"), HasSubstr("--format"), HasSubstr("--dry-run"),
-                                HasSubstr("--generate"), HasSubstr("--section.key=value")));
+    EXPECT_THAT(help.out,
+                AllOf(HasSubstr("Usage: shardscope-train"), HasSubstr("--trace"), HasSubstr("--overwrite"),
+                      HasSubstr("--format"), HasSubstr("--dry-run"), HasSubstr("--generate"),
+                      HasSubstr("--status"), HasSubstr("--section.key=value")));
     for (const auto& [section, keys] : sections) {
         const std::size_t start = help.out.find("\n  [" + section + "]");
         ASSERT_NE(start, std::string::npos) << section;

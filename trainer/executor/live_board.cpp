@@ -1,0 +1,151 @@
+#include "trainer/executor/live_board.h"
+
+#include <algorithm>
+
+#include "trainer/executor/run.h"
+#include "trainer/world/message.h"
+
+namespace shardscope::trainer::executor {
+
+namespace {
+
+constexpr auto kRelaxed = std::memory_order_relaxed;
+
+}  // namespace
+
+std::string LiveRank::text() const {
+    world::MessageWriter message;
+    message.add(steps_done)
+        .add(memory_bytes)
+        .add(peak_bytes)
+        .add(waited_ns)
+        .add(std::uint64_t{groups.size()});
+    for (const traces::status::GroupProgress& group : groups) {
+        message.add(group.group)
+            .add(group.entered)
+            .add(group.left)
+            .add(group.for_s)
+            .add(std::string_view(group.operation));
+    }
+    return message.take();
+}
+
+LiveRank LiveRank::from_text(std::string_view text) {
+    world::MessageReader message(text);
+    LiveRank rank;
+    rank.steps_done = message.number<std::int64_t>();
+    rank.memory_bytes = message.number<std::int64_t>();
+    rank.peak_bytes = message.number<std::int64_t>();
+    rank.waited_ns = message.number<std::int64_t>();
+    for (auto left = message.number<std::uint64_t>(); left > 0; --left) {
+        traces::status::GroupProgress& group = rank.groups.emplace_back();
+        group.group = message.number<std::int64_t>();
+        group.entered = message.number<std::int64_t>();
+        group.left = message.number<std::int64_t>();
+        group.for_s = message.number<double>();
+        group.operation = message.text();
+    }
+    return rank;
+}
+
+LiveBoard::LiveBoard(const std::vector<int>& ranks)
+    : ranks_(ranks), own_(std::make_unique<Rank[]>(ranks.size())) {}
+
+// Over the time since the board was made.
+double LiveBoard::ns_per_tick() const {
+    const std::uint64_t ticks = profiler::ticks() - start_;
+    const std::int64_t ns = profiler::monotonic_ns() - start_ns_;
+    return ticks > 0 && ns > 0 ? static_cast<double>(ns) / static_cast<double>(ticks) : 0;
+}
+
+// The rank's entry for a group, made at the group's first collective; null: there are too many.
+LiveBoard::Group* LiveBoard::find(Rank& rank, plan::CommunicatorId group) {
+    const std::int64_t id = format_as(group);
+    for (Group& each : rank.groups) {
+        std::int64_t own = each.id.load(kRelaxed);
+        if (own == kNone && each.id.compare_exchange_strong(own, id, kRelaxed)) own = id;
+        if (own == id) return &each;
+    }
+    return nullptr;
+}
+
+void LiveBoard::stepped(int number, std::int64_t steps_done, std::int64_t memory_bytes,
+                        std::int64_t peak_bytes) {
+    Rank& own = rank(number);
+    own.steps_done.store(steps_done, kRelaxed);
+    own.memory.store(memory_bytes, kRelaxed);
+    own.peak.store(peak_bytes, kRelaxed);
+}
+
+// A group's collectives are entered in order, by one thread at a time.
+void LiveBoard::entered(int number, plan::CommunicatorId group, std::int64_t sequence,
+                        traces::schema::Operation operation) {
+    Group* const own = find(rank(number), group);
+    if (!own) return;
+    const std::uint64_t now = profiler::ticks().count;
+    own->operation.store(operation, kRelaxed);
+    own->entered_at.store(now, kRelaxed);
+    own->changed_at.store(now, kRelaxed);
+    own->entered.store(sequence + 1, kRelaxed);
+}
+
+void LiveBoard::left(int number, plan::CommunicatorId group, std::int64_t sequence) {
+    Group* const own = find(rank(number), group);
+    if (!own) return;
+    const std::uint64_t now = profiler::ticks().count;
+    const std::uint64_t waited = now - own->entered_at.load(kRelaxed);
+    own->waited.store(own->waited.load(kRelaxed) + waited, kRelaxed);
+    own->changed_at.store(now, kRelaxed);
+    if (own->left.load(kRelaxed) < sequence + 1) own->left.store(sequence + 1, kRelaxed);
+}
+
+void LiveBoard::known(const StepReport& step) {
+    loss_.store(step.loss, kRelaxed);
+    seconds_.store(step.seconds_since_start, kRelaxed);
+    if (first_done_.load(kRelaxed) < 0) {
+        first_done_.store(step.step + 1, kRelaxed);
+        first_seconds_.store(step.seconds_since_start, kRelaxed);
+    }
+    if (step.seconds > 0) step_s_.store(step.seconds, kRelaxed);
+    epoch_.store(step.epoch.value_or(-1), kRelaxed);
+    done_.store(step.step + 1, kRelaxed);
+}
+
+LiveRank LiveBoard::of(int number) const {
+    const Rank& own = rank(number);
+    LiveRank now;
+    now.steps_done = own.steps_done.load(kRelaxed);
+    now.memory_bytes = own.memory.load(kRelaxed);
+    now.peak_bytes = own.peak.load(kRelaxed);
+    const double tick_ns = ns_per_tick();
+    const std::uint64_t time = profiler::ticks().count;
+    for (const Group& each : own.groups) {
+        const std::int64_t id = each.id.load(kRelaxed), entered = each.entered.load(kRelaxed);
+        if (id == kNone || entered == 0) continue;
+        traces::status::GroupProgress& group = now.groups.emplace_back();
+        group.group = id;
+        group.left = std::min(each.left.load(kRelaxed), entered);
+        group.entered = entered;
+        // Another core's counter may be a few ticks ahead.
+        const std::uint64_t changed = std::min(each.changed_at.load(kRelaxed), time);
+        group.for_s = static_cast<double>(time - changed) * tick_ns * 1e-9;
+        now.waited_ns += static_cast<std::int64_t>(static_cast<double>(each.waited.load(kRelaxed)) * tick_ns);
+        group.operation = name(each.operation.load(kRelaxed));
+    }
+    return now;
+}
+
+LiveSteps LiveBoard::steps() const {
+    LiveSteps now;
+    now.done = done_.load(kRelaxed);
+    now.loss = loss_.load(kRelaxed);
+    now.step_s = step_s_.load(kRelaxed);
+    const std::int64_t timed = now.done - first_done_.load(kRelaxed);
+    const double seconds = seconds_.load(kRelaxed);
+    now.mean_step_s =
+        timed > 0 ? (seconds - first_seconds_.load(kRelaxed)) / static_cast<double>(timed) : seconds;
+    if (const double epoch = epoch_.load(kRelaxed); epoch >= 0) now.epoch = epoch;
+    return now;
+}
+
+}  // namespace shardscope::trainer::executor

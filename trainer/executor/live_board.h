@@ -1,0 +1,90 @@
+// What the ranks of this process are doing now, for a run that is watched (--status): written by the threads
+// that do it, a few relaxed stores each time, and read by the thread that serves the status.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "profiler/base/clock.h"
+#include "traces/schema/enums.h"
+#include "traces/status/hang.h"
+#include "trainer/plan/mesh.h"
+
+namespace shardscope::trainer::executor {
+
+struct StepReport;
+
+// One rank at an instant.
+struct LiveRank {
+    std::int64_t steps_done = -1;  // -1: it is still being set up
+    std::int64_t memory_bytes = 0, peak_bytes = 0;
+    std::int64_t waited_ns = 0;  // in collectives, since the run began
+    std::vector<traces::status::GroupProgress> groups;
+
+    // To send to rank 0's process. Throws world::MessageError.
+    std::string text() const;
+    static LiveRank from_text(std::string_view text);
+};
+
+// What is known of the run's steps, in the process that hears the losses.
+struct LiveSteps {
+    std::int64_t done = -1;       // -1: none
+    double loss = 0, step_s = 0;  // step_s 0: unknown
+    double mean_step_s = 0;       // without this run's first
+    std::optional<double> epoch;
+};
+
+class LiveBoard {
+  public:
+    // `ranks`: of this process, in increasing order.
+    explicit LiveBoard(const std::vector<int>& ranks);
+
+    // --- by the ranks' threads, any of them --------------------------------------------------------------
+    void stepped(int rank, std::int64_t steps_done, std::int64_t memory_bytes, std::int64_t peak_bytes);
+    void entered(int rank, plan::CommunicatorId group, std::int64_t number,
+                 traces::schema::Operation operation);
+    void left(int rank, plan::CommunicatorId group, std::int64_t number);
+    void known(const StepReport& step);
+
+    // --- by the thread that serves them ------------------------------------------------------------------
+    const std::vector<int>& ranks() const { return ranks_; }
+    LiveRank of(int rank) const;
+    LiveSteps steps() const;
+
+  private:
+    static constexpr std::size_t kGroups = 16;  // of a rank; further ones are not shown
+    static constexpr std::int64_t kNone = -1;
+
+    template <class Value>
+    using Cell = std::atomic<Value>;
+    struct Group {
+        Cell<std::int64_t> id{kNone}, entered{0}, left{0};
+        Cell<std::uint64_t> entered_at{0}, changed_at{0}, waited{0};  // ticks
+        Cell<traces::schema::Operation> operation{};
+    };
+    struct alignas(64) Rank {
+        Cell<std::int64_t> steps_done{-1}, memory{0}, peak{0};
+        std::array<Group, kGroups> groups;
+    };
+
+    Rank& rank(int rank) const { return own_[static_cast<std::size_t>(rank - ranks_.front())]; }
+    static Group* find(Rank& rank, plan::CommunicatorId group);
+    double ns_per_tick() const;
+
+    const profiler::Ticks start_ = profiler::ticks();
+    const std::int64_t start_ns_ = profiler::monotonic_ns();
+    const std::vector<int> ranks_;
+    std::unique_ptr<Rank[]> own_;
+    Cell<std::int64_t> done_{-1};
+    Cell<std::int64_t> first_done_{-1};                                             // by the first report
+    Cell<double> loss_{0}, step_s_{0}, first_seconds_{0}, seconds_{0}, epoch_{-1};  // epoch -1: it has none
+};
+
+}  // namespace shardscope::trainer::executor
