@@ -53,7 +53,7 @@ TEST_F(TraceTool, HelpNamesEveryVerbAndOption) {
           "stragglers", "scaling",       "steps",   "overlap", "temporal",    "idle",      "kernels",
           "operators",  "critical-path", "advice",  "compare", "query",       "report",    "export",
           "timeline",   "check",         "import",  "merge",   "slice",       "allocator", "answers",
-          "metrics",    "samples",       "watch"}) {
+          "metrics",    "samples",       "watch",   "topology"}) {
         EXPECT_THAT(outcome.out, HasSubstr(verb));
         EXPECT_EQ(tool({verb, "--help"}).status, 0) << verb;
     }

@@ -8,9 +8,10 @@
 #include <tuple>
 #include <vector>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "traces/import/topology/xml_tree.h"
+#include "traces/schema/joined.h"
 #include "traces/schema/text.h"
 #include "traces/store/error.h"
 #include "traces/store/link_rates.h"
@@ -237,7 +238,7 @@ class NcclReader {
         if (rings.empty())
             throw store::StoreError(fmt::format(
                 "{} has no ring; let NCCL write it at the start of the job (NCCL_GRAPH_DUMP_FILE)", name_));
-        result_.facts.emplace_back("nccl.rings." + host_, fmt::format("{}", fmt::join(rings, ";")));
+        result_.facts.emplace_back("nccl.rings." + host_, schema::joined(rings, ";"));
     }
 
     const std::string& name_;
