@@ -14,8 +14,10 @@
 #include "traces/cli/long_work.h"
 #include "traces/import/open.h"
 #include "traces/query/as_database.h"
+#include "traces/report/print.h"
 #include "traces/report/report.h"
 #include "traces/schema/text.h"
+#include "traces/store/grouped.h"
 
 namespace shardscope::traces::cli {
 
@@ -83,6 +85,24 @@ class LoadWatch {
 };
 
 }  // namespace
+
+std::string instead_of_nothing(const store::Trace& trace, std::string rendered) {
+    if (!trace.ranks.empty() || rendered != report::kNothingSelected) return rendered;
+    std::string held;
+    const auto add = [&](std::size_t count, const char* one, const char* several) {
+        if (count == 0) return;
+        if (!held.empty()) held += " and ";
+        held += store::counted(static_cast<std::int64_t>(count), one, several);
+    };
+    add(trace.counters.size(), "value of counters", "values of counters");
+    add(trace.marks.size(), "mark", "marks");
+    add(trace.metrics.size(), "value of metrics", "values of metrics");
+    std::string said = "This trace holds no rank, and so no time of a step to divide";
+    said += held.empty() ? "."
+                         : ": it holds " + held +
+                               ", which shardscope-trace timeline and shardscope-view show over time.";
+    return report::paragraph(said + " docs/why-empty.md says what to record for more.", table_width());
+}
 
 std::unique_ptr<store::Trace> load(const Inputs& inputs) {
     importer::ImportOptions options;

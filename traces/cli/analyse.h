@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <string>
 #include <string_view>
 
 #include "traces/cli/arguments.h"
@@ -26,6 +27,10 @@ inline constexpr std::string_view kNothingOnDevices =
     "(ProfilerActivity.CUDA, shardscope-record --cuda). summary, modules, operators, collectives, memory and "
     "critical-path say what the host did.";
 
+// The rendered result; but of a trace without a rank, where it only says that nothing is selected: what the
+// trace holds instead, and what shows it.
+std::string instead_of_nothing(const store::Trace& trace, std::string rendered);
+
 // Opens the files together. Throws UsageError or StoreError; notes about how they are read go to standard
 // error.
 std::unique_ptr<store::Trace> load(const Inputs& inputs);
@@ -40,7 +45,8 @@ int analyse(const Inputs& inputs, Analysis analysis) {
     const analysis::Selection selection = parse_selection(inputs.selection);
     const auto trace = load(inputs);
     check_selection(selection, *trace);
-    print(report::render(analysis(*trace, selection), inputs.format, table_width()));
+    print(instead_of_nothing(*trace,
+                             report::render(analysis(*trace, selection), inputs.format, table_width())));
     return kDone;
 }
 

@@ -201,37 +201,76 @@ CurveIndex<double> index_of(const std::vector<std::pair<std::int64_t, double>>& 
             [&](std::size_t i) { return points[i].second; }};
 }
 
+// Curves by (rank, host, device, name), from values in order of time.
+class CounterTracks {
+  public:
+    explicit CounterTracks(const store::Trace& trace) : trace_(trace) {}
+
+    void add(std::int64_t time, double value, const CounterTrack& of) {
+        if (std::isnan(value)) return;
+        const store::RankIndex rank = of.rank.at() < trace_.ranks.size() ? of.rank : store::RankIndex();
+        const auto [it, is_new] = known_.try_emplace({rank, of.host, of.device, of.name}, tracks_.size());
+        if (is_new) {
+            CounterTrack& made = tracks_.emplace_back();
+            made.rank = rank;
+            made.host = of.host;
+            made.device = of.device;
+            made.name = of.name;
+            made.metric = of.metric;
+            made.least = made.most = value;
+        }
+        CounterTrack& track = tracks_[it->second];
+        track.points.emplace_back(time, value);
+        track.least = std::min(track.least, value);
+        track.most = std::max(track.most, value);
+    }
+
+    std::vector<CounterTrack> take() {
+        for (CounterTrack& track : tracks_) {
+            track.points.shrink_to_fit();
+            track.index = index_of(track.points);
+        }
+        const auto key = [this](const CounterTrack& track) {
+            return std::tuple(track.rank, std::string_view(trace_.strings[track.host]), track.device);
+        };
+        schema::sort_rows(tracks_,
+                          [&key](const CounterTrack& a, const CounterTrack& b) { return key(a) < key(b); });
+        return std::move(tracks_);
+    }
+
+  private:
+    const store::Trace& trace_;
+    std::map<std::tuple<store::RankIndex, schema::StringId, int, schema::StringId>, std::size_t> known_;
+    std::vector<CounterTrack> tracks_;
+};
+
 std::vector<CounterTrack> counter_tracks(const store::Trace& trace) {
     const store::Counters& all = trace.counters;
-    using Key = std::tuple<store::RankIndex, schema::StringId, int, schema::StringId>;
-    std::map<Key, std::size_t> known;
-    std::vector<CounterTrack> tracks;
+    CounterTracks tracks(trace);
     for (std::size_t i = 0; i < all.size(); ++i) {
-        if (std::isnan(all.value[i])) continue;
-        store::RankIndex rank(all.rank[i]);
-        if (rank.at() >= trace.ranks.size()) rank = {};
-        const auto [it, is_new] =
-            known.try_emplace({rank, all.host[i], all.device[i], all.name[i]}, tracks.size());
-        if (is_new) {
-            tracks.push_back({.rank = rank,
-                              .name = all.name[i],
-                              .host = all.host[i],
-                              .device = all.device[i],
-                              .points = {},
-                              .index = {}});
-            tracks.back().least = tracks.back().most = all.value[i];
-        }
-        CounterTrack& track = tracks[it->second];
-        track.points.emplace_back(all.time[i], all.value[i]);
-        track.least = std::min(track.least, all.value[i]);
-        track.most = std::max(track.most, all.value[i]);
+        CounterTrack of;
+        of.rank = store::RankIndex(all.rank[i]);
+        of.host = all.host[i];
+        of.device = all.device[i];
+        of.name = all.name[i];
+        tracks.add(all.time[i], all.value[i], of);
     }
-    for (CounterTrack& track : tracks) {
-        track.points.shrink_to_fit();
-        track.index = index_of(track.points);
+    return tracks.take();
+}
+
+std::vector<CounterTrack> metric_tracks(const store::Trace& trace) {
+    std::vector<const schema::MetricRow*> rows;
+    for (const schema::MetricRow& row : trace.metrics) rows.push_back(&row);
+    schema::sort_rows(rows, [](const auto* a, const auto* b) { return a->time < b->time; });
+    CounterTracks tracks(trace);
+    for (const schema::MetricRow* row : rows) {
+        CounterTrack of;
+        of.rank = trace.rank_of_number(row->rank);
+        of.name = row->name;
+        of.metric = true;
+        tracks.add(row->time, row->value, of);
     }
-    schema::sort_rows(tracks, [](const CounterTrack& a, const CounterTrack& b) { return a.rank < b.rank; });
-    return tracks;
+    return tracks.take();
 }
 
 // Merges intervals that are added in order of start.
@@ -320,7 +359,13 @@ Tracks make_tracks(const store::Trace& trace) {
             result.has_memory[trace.memory.rank[i]] = true;
         }
     }
+    if (result.empty()) result.counters = metric_tracks(trace);
     return result;
+}
+
+bool Tracks::empty() const {
+    return tracks.empty() && counters.empty() &&
+           std::find(has_memory.begin(), has_memory.end(), true) == has_memory.end();
 }
 
 std::size_t Tracks::memory() const {

@@ -37,11 +37,13 @@ struct Track {
     }
 };
 
-struct CounterTrack {       // a counter of a rank over time
-    store::RankIndex rank;  // none: its process is not a rank
+// A counter of a rank, of a host, or of a GPU or an adapter of either, over time; or a metric of training.
+struct CounterTrack {
+    store::RankIndex rank;                            // none: of no rank
+    schema::StringId host = schema::StringId::empty;  // empty: the rank's, or unknown
+    int device = -1;                                  // the GPU's or adapter's number on its host
     schema::StringId name = schema::StringId::empty;
-    schema::StringId host = schema::StringId::empty;  // as in CounterRow
-    int device = -1;
+    bool metric = false;
     std::vector<std::pair<std::int64_t, double>> points;  // (time, value from then on), by time; no NaN
     CurveIndex<double> index;                             // of `points`
     double least = 0, most = 0;
@@ -51,10 +53,13 @@ struct Tracks {
     // Collectives first, then by rank (those without a rank last), in the order of Kind; then a query's
     // result. Empty ones are omitted.
     std::vector<Track> tracks;
-    std::vector<CounterTrack> counters;  // by (rank, order in the file)
-    std::vector<bool> has_memory;        // by rank index: allocations of device memory were recorded
-    int result = 0;                      // the number of a query's result; 0: there is none among them
-    std::size_t memory() const;          // approximate bytes on the heap
+    // By (rank, host, device, order in the file), those of no rank last. In a trace that has nothing else to
+    // draw: its metrics.
+    std::vector<CounterTrack> counters;
+    std::vector<bool> has_memory;  // by rank index: allocations of device memory were recorded
+    int result = 0;                // the number of a query's result; 0: there is none among them
+    std::size_t memory() const;    // approximate bytes on the heap
+    bool empty() const;            // nothing can be drawn over time
 };
 
 Tracks make_tracks(const store::Trace& trace);

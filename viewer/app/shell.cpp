@@ -40,8 +40,16 @@ std::string ranks_text(const traces::store::Trace& trace) {
 }
 
 std::string extent_text(const traces::store::Trace& trace) {
-    return fmt::format("{}, {}, {}", ranks_text(trace),
-                       traces::store::counted(static_cast<std::int64_t>(trace.events()), "event", "events"),
+    // What is counted beside the events is said of a trace that has nothing else.
+    std::string events = traces::store::counted(static_cast<std::int64_t>(trace.events()), "event", "events");
+    const auto add = [&](std::size_t count, const char* one, const char* several) {
+        if (trace.events() == 0 && count > 0)
+            events += ", " + traces::store::counted(static_cast<std::int64_t>(count), one, several);
+    };
+    add(trace.marks.size(), "mark", "marks");
+    add(trace.counters.size(), "value of counters", "values of counters");
+    add(trace.metrics.size(), "value of metrics", "values of metrics");
+    return fmt::format("{}, {}, {}", ranks_text(trace), events,
                        draw::format_duration(static_cast<double>(trace.last_ns - trace.first_ns)));
 }
 

@@ -63,6 +63,23 @@ std::string format_duration(double ns) {
     return fmt::format("{} s", format_decimal(ns / 1e9, decimals_for(size / 1e9)));
 }
 
+std::string format_amount(double value, std::string_view unit) {
+    constexpr double kMost = 9e18;  // beyond it, no number of bytes
+    if (unit == "bytes" && std::abs(value) < kMost)
+        return format_size(static_cast<std::int64_t>(std::llround(value)));
+    if (unit == "bytes/s" && std::isfinite(value)) {
+        static constexpr std::array<std::string_view, 5> kUnits = {"B/s", "kB/s", "MB/s", "GB/s", "TB/s"};
+        std::size_t power = 0;
+        for (; std::abs(value) >= 999.995 && power + 1 < kUnits.size(); ++power) value /= 1000;
+        return fmt::format("{} {}", format_decimal(value, power == 0 ? 0 : 2), kUnits[power]);
+    }
+    if (unit == "ns" && std::isfinite(value)) return format_duration(value);
+    const bool whole = std::abs(value) < kMost && value == std::trunc(value);
+    std::string text = format_decimal(value, whole ? 0 : 2);
+    if (!unit.empty()) text += ' ' + std::string(unit);
+    return text;
+}
+
 std::string format_short(double value) {
     static constexpr std::array<std::string_view, 5> kPowers = {"", " k", " M", " B", " T"};
     std::size_t power = 0;

@@ -8,6 +8,7 @@
 
 #include <fmt/core.h>
 
+#include "traces/lanes/counter_words.h"
 #include "traces/schema/sort_rows.h"
 
 namespace shardscope::viewer::timeline {
@@ -166,14 +167,32 @@ class Rows {
         c.lanes = static_cast<int>(track.lanes.size());
         put(to, std::move(c), track_key(trace_, track), label(track.rank, track.label));
     }
+    // A counter of no rank is its host's, or of the processes that are no rank's.
+    std::string key_of_counters(const CounterTrack& counter) const {
+        if (counter.rank.known()) return rank_key(trace_, counter.rank);
+        if (counter.metric) return "metrics";
+        if (counter.host == traces::schema::StringId::empty) return "processes";
+        return "host " + std::string(trace_.strings[counter.host]);
+    }
+    CandidateGroup& group_of_counter(const CounterTrack& counter) {
+        if (counter.rank.known()) return group_of_rank(counter.rank);
+        const std::string key = key_of_counters(counter);
+        if (counter.metric) return group(key, "Metrics");
+        if (counter.host == traces::schema::StringId::empty) return group(key, "Other processes");
+        return group(key, "Host " + std::string(trace_.strings[counter.host]));
+    }
     void counters() {
         for (std::size_t i = 0; i < tracks_.counters.size(); ++i) {
             const CounterTrack& counter = tracks_.counters[i];
-            const std::string name(trace_.strings[counter.name]);
+            const std::string name(trace_.strings[counter.name]), host(trace_.strings[counter.host]);
             Candidate c;
             c.row = {.kind = Row::Kind::counter, .rank = counter.rank, .track = static_cast<int>(i)};
-            put(by_kind_ ? group("kind counter", "Counters") : group_of_rank(counter.rank), std::move(c),
-                rank_key(trace_, counter.rank) + "/counter " + name, label(counter.rank, name));
+            std::string key = key_of_counters(counter) + "/counter " + name;
+            if (!counter.rank.known() && counter.device >= 0) key += fmt::format(" {}", counter.device);
+            std::string text = label(counter.rank, traces::lanes::counter_words(name, counter.device).label);
+            if (by_kind_ && !counter.rank.known() && !host.empty()) text = host + " " + text;
+            put(by_kind_ ? group("kind counter", "Counters") : group_of_counter(counter), std::move(c),
+                std::move(key), std::move(text));
         }
     }
 

@@ -8,6 +8,7 @@
 
 #include <fmt/core.h>
 
+#include "traces/lanes/counter_words.h"
 #include "viewer/draw/axis.h"
 #include "viewer/draw/chart.h"
 #include "viewer/draw/format.h"
@@ -209,14 +210,8 @@ class NamePainter : private Canvas {
 
     void counter_name(const Row& row) {
         const CounterTrack& counter = p_.tracks.counters[static_cast<std::size_t>(row.track)];
-        two_lines(row, label(row), "max " + counter_value(counter, p_.trace));
-    }
-
-    static std::string counter_value(const CounterTrack& counter, const traces::store::Trace& trace) {
-        const bool bytes =
-            std::string_view(trace.strings[counter.name]).find("bytes") != std::string_view::npos;
-        return bytes ? draw::format_size(static_cast<std::int64_t>(counter.most))
-                     : draw::format_decimal(counter.most, 2);
+        const std::string_view unit = traces::lanes::counter_words(p_.trace.strings[counter.name]).unit;
+        two_lines(row, label(row), "max " + draw::format_amount(counter.most, unit));
     }
 
     void track_name(const Row& row) {

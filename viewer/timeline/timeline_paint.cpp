@@ -52,7 +52,7 @@ RowHeights row_heights() {
     return {.rank = std::round(font * 1.5F),
             .memory = std::round(font * 2.8F),
             .lane = std::round(font * 1.35F),
-            .counter = std::round(font * 1.8F),
+            .counter = std::round(font * 2.3F),
             .gap = std::round(font * 0.3F)};
 }
 

@@ -17,6 +17,7 @@
 #include <imgui.h>
 
 #include "traces/analysis/memory/memory.h"
+#include "traces/lanes/counter_words.h"
 #include "traces/schema/json_text.h"
 #include "traces/store/columns/trace.h"
 #include "viewer/draw/fold.h"
@@ -27,6 +28,7 @@
 #include "viewer/model/result_rows.h"
 #include "viewer/model/session.h"
 #include "viewer/model/trace_waits.h"
+#include "viewer/model/why_empty.h"
 #include "viewer/theme/theme.h"
 #include "viewer/timeline/columns_keeper.h"
 #include "viewer/timeline/details.h"
@@ -61,7 +63,13 @@ class Names {
         const std::string& label = row.entry >= 0
                                        ? p_.layout().entries[static_cast<std::size_t>(row.entry)].label
                                        : p_.layout().groups[static_cast<std::size_t>(row.group)].label;
-        draw::items::place("timeline.row." + key, {p_.area.min.x, y0}, {p_.area.left(), y1}, label);
+        std::string text = label;
+        if (row.kind == Row::Kind::counter) {
+            const CounterTrack& counter = p_.tracks->counters[static_cast<std::size_t>(row.track)];
+            const std::string_view unit = traces::lanes::counter_words(p_.trace->strings[counter.name]).unit;
+            text += ": max " + draw::format_amount(counter.most, unit);
+        }
+        draw::items::place("timeline.row." + key, {p_.area.min.x, y0}, {p_.area.left(), y1}, text);
     }
 
     void bars(const Row& row) {
@@ -205,11 +213,7 @@ class TimelinePanel final : public model::Panel {
                                    on_->marks.marks.all().size(), parts_.other});
         if (!clicked.empty()) act(clicked, session);
         if (page.tracks == nullptr) return widgets::draw_waiting(session, "the timeline");
-        if (page.tracks->tracks.empty()) {
-            return draw::note(
-                "This trace holds no events with a duration; record kernels, ranges or calls to see a "
-                "timeline.");
-        }
+        if (page.tracks->empty()) return draw::note(model::why_empty("timeline"));
         page.update_links(session);
         follow_rank(session, page);
         parts_.find.mark_hits(page);
@@ -379,8 +383,33 @@ class TimelinePanel final : public model::Panel {
             event_tip(*page.trace, page.hovered, *parts_.gestures.hit());
         } else if (parts_.gestures.over_time()) {
             tip_of_memory(entry, page);
+            tip_of_counter(entry, page);
             tip_of_gap(entry, page);
         }
+    }
+
+    // The value of a counter at the mouse, with its extremes over the whole trace.
+    static void tip_of_counter(const model::OpenTrace& entry, const TimelinePage& page) {
+        const ImVec2 mouse = ImGui::GetIO().MousePos;
+        const Row* row = mouse.y >= page.area.top() ? page.row_at(mouse.y) : nullptr;
+        if (row == nullptr || row->kind != Row::Kind::counter) return;
+        const CounterTrack& counter = page.tracks->counters[static_cast<std::size_t>(row->track)];
+        const std::string_view name = page.trace->strings[counter.name];
+        const traces::lanes::CounterWords words = traces::lanes::counter_words(name, counter.device);
+        const std::int64_t time = page.time_at(entry, mouse.x);
+        const auto after = std::partition_point(counter.points.begin(), counter.points.end(),
+                                                [time](const auto& point) { return point.first <= time; });
+        draw::begin_tip(draw::shorten_middle(words.label, 80));
+        draw::tip_row("at", draw::format_decimal(static_cast<double>(time) / 1e6, 3) + " ms");
+        draw::tip_row("value", after == counter.points.begin()
+                                   ? std::string("not sampled yet")
+                                   : draw::format_amount(std::prev(after)->second, words.unit));
+        draw::tip_row("least", draw::format_amount(counter.least, words.unit));
+        draw::tip_row("most", draw::format_amount(counter.most, words.unit));
+        if (const std::string_view host = page.trace->strings[counter.host]; !host.empty())
+            draw::tip_row("host", draw::shorten_middle(std::string(host), 60));
+        draw::tip_row("name", draw::shorten_middle(std::string(name), 60));
+        draw::end_tip();
     }
 
     // What the event after an idle time of a stream waited for.

@@ -101,11 +101,17 @@ std::vector<std::pair<std::string, std::int64_t>> row_counts(const store::Trace&
     set("memory_events", count_if(trace.memory.size(), [&](std::size_t i) {
             return recorded[i] && host.has(store::RankIndex(trace.memory.rank[i]), trace.memory.time[i]);
         }));
+    set("marks", count_if(trace.marks.size(), [&](std::size_t i) {
+            return host.has(thread_rank(trace.marks.thread[i]), trace.marks.time[i]);
+        }));
     set("counter_values", count_if(trace.counters.size(), [&](std::size_t i) {
             return host.has(store::RankIndex(trace.counters.rank[i]), trace.counters.time[i]);
         }));
     set("samples", count_if(trace.samples.size(), [&](std::size_t i) {
             return host.has(thread_rank(trace.samples.thread[i]), trace.samples.time[i]);
+        }));
+    set("metric_values", count_if(trace.metrics.size(), [&](std::size_t i) {
+            return host.has(trace.rank_of_number(trace.metrics[i].rank), trace.metrics[i].time);
         }));
     std::unordered_map<std::int64_t, store::RankIndex> rank_of_thread;
     for (const store::HostThread& thread : trace.threads)
@@ -204,8 +210,10 @@ TraceInfo trace_info(const store::Trace& trace) {
         {"runtime_calls", rows(trace.runtime)},
         {"ranges", rows(trace.ranges)},
         {"memory_events", std::count(recorded.begin(), recorded.end(), true)},
+        {"marks", rows(trace.marks)},
         {"counter_values", rows(trace.counters)},
         {"samples", rows(trace.samples)},
+        {"metric_values", rows(trace.metrics)},
         {"profiler_overheads", rows(trace.profiler_overheads)},
         {"steps", rows(trace.steps)},
         {"modules", rows(trace.modules)},

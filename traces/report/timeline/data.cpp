@@ -225,6 +225,7 @@ class TimelineEncoder::Encoding {
         for (const TimelineCurve& curve : all.curves) {
             Json one{{"group", curve.group},
                      {"label", shown(curve.label)},
+                     {"unit", curve.unit},
                      {"bytes", curve.is_bytes},
                      {"counter", curve.is_counter}};
             one.update(curve_json(curve, all.time, shorter_));

@@ -104,7 +104,7 @@ function extremes(curve, from, to) {
   if (i === curve.times.length || curve.times[i] > from) --i;
   let low = Infinity, high = -Infinity;
   for (; i < curve.times.length && (i < 0 || curve.times[i] < to); ++i) {
-    if (i < 0) { if (curve.bytes) low = high = 0; continue; }
+    if (i < 0) { if (!curve.counter) low = high = 0; continue; }
     low = Math.min(low, curve.lowest[i]);
     high = Math.max(high, curve.highest[i]);
   }

@@ -121,6 +121,9 @@ std::string facts(const TimelineRows& rows, const TimelinePage& page, const Reda
     }
     std::string text = ranks > 0 ? store::counted(ranks, "rank", "ranks") : std::string("no rank");
     if (devices.size() == 1) text += " · " + *devices.begin();
+    const auto counters = std::count_if(rows.curves.begin(), rows.curves.end(),
+                                        [](const TimelineCurve& curve) { return curve.is_counter; });
+    if (page.events == 0 && counters > 0) text += " · " + store::counted(counters, "counter", "counters");
     return text + fmt::format(" · {} in {} ms", store::counted(page.events, "event", "events"),
                               milliseconds(rows.time.length()));
 }

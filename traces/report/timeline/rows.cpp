@@ -8,6 +8,7 @@
 
 #include "traces/analysis/base/step_windows.h"
 #include "traces/analysis/memory/memory_curves.h"
+#include "traces/lanes/counter_words.h"
 
 namespace shardscope::traces::report {
 namespace {
@@ -43,10 +44,40 @@ class Rows {
         if (!selection_.rank) group("Collectives", {}, true);
         for (const store::RankIndex rank : selected_ranks(trace_, selection_))
             group(fmt::format("Rank {}", trace_.ranks[rank.at()].number), rank, false);
-        if (!selection_.rank) group("Other threads", {}, false);
+        if (selection_.rank) return;
+        group("Other threads", {}, false);
+        for (std::size_t c = 0; c < rows_.tracks.counters.size(); ++c) {
+            const lanes::CounterTrack& counter = rows_.tracks.counters[c];
+            if (counter.rank.known()) continue;
+            const std::string label = label_of_counters(counter);
+            if (rows_.groups.empty() || rows_.groups.back().label != label)
+                rows_.groups.push_back({label, {}, {}});
+            curve(rows_.groups.size() - 1, counter);
+        }
     }
 
   private:
+    // Of a counter of no rank.
+    std::string label_of_counters(const lanes::CounterTrack& counter) const {
+        if (counter.metric) return "Metrics";
+        if (counter.host == schema::StringId::empty) return "Other processes";
+        return fmt::format("Host {}", trace_.strings[counter.host]);
+    }
+    void curve(std::size_t group, const lanes::CounterTrack& counter) {
+        lanes::CounterWords words = lanes::counter_words(trace_.strings[counter.name], counter.device);
+        TimelineCurve curve{.group = group,
+                            .label = std::move(words.label),
+                            .unit = std::string(words.unit),
+                            .is_bytes = words.unit == "bytes",
+                            .is_counter = true,
+                            .time = {},
+                            .value = {}};
+        for (const auto& [time, value] : counter.points) {
+            curve.time.push_back(time);
+            curve.value.push_back(value);
+        }
+        rows_.curves.push_back(std::move(curve));
+    }
     void group(const std::string& label, store::RankIndex rank, bool joined) {
         const std::size_t group = rows_.groups.size();
         const std::size_t curves = rows_.curves.size(), rows = rows_.rows.size();
@@ -57,18 +88,7 @@ class Rows {
             if (track.rank == rank && is_joined == joined) rows_.rows.push_back({group, t});
         }
         for (const lanes::CounterTrack& counter : rows_.tracks.counters) {
-            if (joined || counter.rank != rank) continue;
-            TimelineCurve curve{.group = group,
-                                .label = std::string(trace_.strings[counter.name]),
-                                .is_bytes = trace_.strings[counter.name].ends_with("_bytes"),
-                                .is_counter = true,
-                                .time = {},
-                                .value = {}};
-            for (const auto& [time, value] : counter.points) {
-                curve.time.push_back(time);
-                curve.value.push_back(value);
-            }
-            rows_.curves.push_back(std::move(curve));
+            if (!joined && rank.known() && counter.rank == rank) curve(group, counter);
         }
         if (curves == rows_.curves.size() && rows == rows_.rows.size()) return;
         rows_.groups.push_back(
@@ -77,7 +97,7 @@ class Rows {
     void memory(std::size_t group, store::RankIndex rank) {
         if (rank.at() >= rows_.tracks.has_memory.size() || !rows_.tracks.has_memory[rank.at()]) return;
         analysis::ByteCurve bytes = analysis::allocated_curve(trace_, rank);
-        rows_.curves.push_back({group, "allocated", true, false, std::move(bytes.time),
+        rows_.curves.push_back({group, "allocated", "bytes", true, false, std::move(bytes.time),
                                 std::vector<double>(bytes.bytes.begin(), bytes.bytes.end())});
     }
 

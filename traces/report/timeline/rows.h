@@ -1,6 +1,6 @@
 // The rows of the HTML timeline: those of the viewer, in its order. Each rank is a group with its memory, its
-// tracks and its counters; collectives joined across ranks come first, threads of no rank last. Pure. Times
-// in nanoseconds.
+// tracks and its counters; collectives joined across ranks come first, threads of no rank and counters of
+// hosts last. Pure. Times in nanoseconds.
 #pragma once
 
 #include <cstddef>
@@ -23,6 +23,7 @@ struct TimelineGroup {
 struct TimelineCurve {  // a step function
     std::size_t group = 0;
     std::string label;
+    std::string unit;  // of a counter (lanes/counter_words.h): "W", "bytes"
     bool is_bytes = false;
     bool is_counter = false;  // else the rank's memory, above its tracks
     std::vector<std::int64_t> time;

@@ -28,7 +28,14 @@ function size(bytes) {
   for (; Math.abs(bytes) >= 1023.95 && unit < 4; ++unit) bytes /= 1024;
   return `${bytes.toLocaleString("en-US", { maximumFractionDigits: unit ? 1 : 0 })} ${units[unit]}`;
 }
-const amount = (curve, value) => curve.bytes ? size(value) : decimals(value);
+function rate(bytes) {
+  const units = ["B/s", "kB/s", "MB/s", "GB/s", "TB/s"];
+  let unit = 0;
+  for (; Math.abs(bytes) >= 999.995 && unit < 4; ++unit) bytes /= 1000;
+  return `${bytes.toLocaleString("en-US", { maximumFractionDigits: unit ? 2 : 0 })} ${units[unit]}`;
+}
+const amount = (curve, value) => curve.bytes ? size(value) : curve.unit === "bytes/s" ? rate(value)
+  : curve.unit ? `${decimals(value)} ${curve.unit}` : decimals(value);
 const counted = (n, word) => `${grouped(n)} ${word}${n === 1 ? "" : "s"}`;
 
 // --- data

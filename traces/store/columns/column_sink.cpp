@@ -288,6 +288,10 @@ bool ColumnSink::append(ColumnSink& part, std::size_t common) {
 
 std::unique_ptr<Trace> ColumnSink::take() {
     auto done = std::exchange(impl_, std::make_unique<Impl>());
+    // Metrics are noted beside the work, and extend the trace only if there is none.
+    if (done->rows.first > done->rows.last) {
+        for (const schema::MetricRow& row : done->trace->metrics) done->rows.accept(row.time, row.time);
+    }
     if (done->rows.first <= done->rows.last) {
         done->trace->first_ns = done->rows.first;
         done->trace->last_ns = done->rows.last;

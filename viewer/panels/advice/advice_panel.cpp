@@ -8,12 +8,14 @@
 
 #include "traces/analysis/advice/advice.h"
 #include "traces/analysis/advice/advice_place.h"
+#include "traces/store/columns/trace.h"
 #include "viewer/draw/chart.h"
 #include "viewer/draw/format.h"
 #include "viewer/draw/items.h"
 #include "viewer/draw/text.h"
 #include "viewer/model/panel.h"
 #include "viewer/model/session.h"
+#include "viewer/model/why_empty.h"
 #include "viewer/panels/advice/advice_rows.h"
 #include "viewer/theme/theme.h"
 #include "viewer/widgets/card.h"
@@ -76,6 +78,10 @@ void draw_figures(const Finding& finding) {
     }
 }
 
+bool nothing_to_look_at(const traces::store::Trace& trace) {
+    return trace.events() == 0 && trace.collectives.size() == 0 && trace.counters.size() == 0;
+}
+
 class AdvicePanel final : public model::Panel {
   public:
     std::string_view name() const override { return "advice"; }
@@ -92,6 +98,7 @@ class AdvicePanel final : public model::Panel {
         widgets::draw_limit_note(session);
         for (const std::string& said : report->notes) draw::note(said);
         if (report->findings.empty()) {
+            if (nothing_to_look_at(*session.trace())) return draw::note(model::why_empty("advice"));
             draw::note(
                 fmt::format("None of {} rules found its evidence in this trace: nothing to change was found.",
                             report->rules));

@@ -21,6 +21,7 @@
 #include "viewer/draw/text.h"
 #include "viewer/model/panel.h"
 #include "viewer/model/session.h"
+#include "viewer/model/why_empty.h"
 #include "viewer/panels/compare/compare_pages.h"
 #include "viewer/panels/compare/compare_rows.h"
 #include "viewer/panels/compare/compare_runs.h"
@@ -89,9 +90,7 @@ class ComparePanel final : public model::Panel {
     void draw(model::Session& session, const model::Frame&) override {
         ComparedRuns runs = choice_.runs(session);
         if (session.ready().empty()) {
-            return draw::note(
-                "Only plans are open, and they have no timeline to compare. Open two runs, or the simulated "
-                "traces of two rows of a plan.");
+            return draw::note(model::why_empty("compare"));
         }
         if (runs.traces.empty()) {
             draw_run_line(session, runs);

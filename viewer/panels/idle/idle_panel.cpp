@@ -12,6 +12,7 @@
 #include "viewer/model/panel.h"
 #include "viewer/model/session.h"
 #include "viewer/model/trace_waits.h"
+#include "viewer/model/why_empty.h"
 #include "viewer/panels/idle/idle_rows.h"
 #include "viewer/panels/idle/label_bars.h"
 #include "viewer/panels/idle/path_view.h"
@@ -62,9 +63,7 @@ class IdlePanel final : public model::Panel {
         widgets::draw_choosers(session);
         widgets::segmented("idle.view", kViews, view_);
         if (session.trace()->device.size() == 0) {
-            return draw::note(
-                "This trace holds no events of a device, so its idle time is unknown: record kernels and "
-                "copies (CUDA activity) to see it.");
+            return draw::note(model::why_empty("idle"));
         }
         ImGui::BeginChild("page");  // scrolls if the window is small
         view_ == 1 ? path_.draw(session) : draw_idle(session);

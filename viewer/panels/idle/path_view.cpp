@@ -12,6 +12,7 @@
 #include "viewer/draw/format.h"
 #include "viewer/draw/items.h"
 #include "viewer/draw/text.h"
+#include "viewer/model/why_empty.h"
 #include "viewer/panels/idle/label_bars.h"
 #include "viewer/theme/theme.h"
 #include "viewer/widgets/segmented.h"
@@ -82,8 +83,7 @@ void PathView::draw(model::Session& session) {
     last_rank_ = session.rank;
     const RankPath* path = chosen(report, session);
     if (path == nullptr || path->steps.empty()) {
-        return draw::note(
-            "This rank has no complete step in the current selection, so there is no path through one.");
+        return draw::note(model::why_empty("path"));
     }
     widgets::draw_limit_note(session);
     const float font = ImGui::GetFontSize(), width = ImGui::GetContentRegionAvail().x;

@@ -18,6 +18,7 @@
 #include "viewer/draw/text.h"
 #include "viewer/model/panel.h"
 #include "viewer/model/session.h"
+#include "viewer/model/why_empty.h"
 #include "viewer/panels/memory/memory_chart.h"
 #include "viewer/panels/memory/memory_views.h"
 #include "viewer/panels/memory/memory_words.h"
@@ -71,10 +72,7 @@ class MemoryPanel final : public model::Panel {
         facts.space = space_;
         if (!gather(session, facts)) return widgets::draw_waiting(session, "the memory curve");
         if (facts.memory == nullptr || facts.curve->points.empty()) {
-            return draw::note(
-                "This trace holds no allocations of this rank. PyTorch's profiler records them with "
-                "profile_memory=True, Nsight Systems with --cuda-memory-usage=true, and our recorder always; "
-                "a memory snapshot (torch.cuda.memory._dump_snapshot) opens here too.");
+            return draw::note(model::why_empty("memory"));
         }
         // In a low pane on the timeline's axis the chart, which names the peak, comes first.
         const bool low = frame.axis && frame.height < ImGui::GetFontSize() * 26;

@@ -20,6 +20,7 @@
 #include "viewer/draw/text.h"
 #include "viewer/model/panel.h"
 #include "viewer/model/session.h"
+#include "viewer/model/why_empty.h"
 #include "viewer/panels/modules/module_rows.h"
 #include "viewer/panels/modules/modules_flame.h"
 #include "viewer/panels/modules/modules_flame_chart.h"
@@ -51,10 +52,7 @@ class ModulesPanel final : public model::Panel {
         const traces::analysis::RankModules* rank = widgets::chosen_rank(view->ranks, session);
         if (rank == nullptr || rank->modules.empty()) {
             draw::flow(ImGui::GetWindowWidth());
-            return draw::note(
-                "This trace names no modules. They come from ranges called \"nn.Module: Class_n\": "
-                "shardscope-train writes them, PyTorch's profiler does with with_stack=True, and NVTX ranges "
-                "of that name count too.");
+            return draw::note(model::why_empty("modules"));
         }
         take_model(session, view, *rank);
         draw_tree_controls("modules", model_, tree_);

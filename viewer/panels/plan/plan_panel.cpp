@@ -18,6 +18,7 @@
 #include "viewer/draw/text.h"
 #include "viewer/model/panel.h"
 #include "viewer/model/session.h"
+#include "viewer/model/why_empty.h"
 #include "viewer/panels/plan/plan_chart.h"
 #include "viewer/panels/plan/plan_details.h"
 #include "viewer/panels/plan/plan_picture.h"
@@ -115,9 +116,7 @@ class PlanPanel final : public model::Panel {
         const model::OpenTrace* entry = session.current();
         if (entry != nullptr && entry->loading())
             return draw::note(fmt::format("Reading {} ...", entry->name));
-        draw::note(
-            "No plan is open. A planner writes one: shardscope-train plan JOB.toml -o plan.sqlite tries the "
-            "configurations of a job on a simulated cluster; open that file here.");
+        draw::note(model::why_empty("plan"));
     }
 
     void take(const std::shared_ptr<const PlanList>& list) {

@@ -13,6 +13,7 @@
 #include "viewer/draw/text.h"
 #include "viewer/model/panel.h"
 #include "viewer/model/session.h"
+#include "viewer/model/why_empty.h"
 #include "viewer/panels/runs/runs_rows.h"
 #include "viewer/tables/table.h"
 #include "viewer/theme/theme.h"
@@ -184,9 +185,7 @@ class RunsPanel final : public model::Panel {
         }
         const ConfigurationCount count = count_;
         if (count.keys == 0) {
-            return draw::note(
-                "These traces name no configuration: only runs of our trainer store theirs (shardscope-train "
-                "JOB.toml --trace OUT.sqlite).");
+            return draw::note(model::why_empty("runs"));
         }
         const auto read =
             std::count_if(runs.begin(), runs.end(), [](const RunFacts& r) { return r.info != nullptr; });

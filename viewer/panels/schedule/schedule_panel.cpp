@@ -19,6 +19,7 @@
 #include "viewer/draw/text.h"
 #include "viewer/model/panel.h"
 #include "viewer/model/session.h"
+#include "viewer/model/why_empty.h"
 #include "viewer/panels/schedule/schedule_chart.h"
 #include "viewer/panels/schedule/schedule_memory.h"
 #include "viewer/panels/schedule/schedule_rows.h"
@@ -96,17 +97,9 @@ class SchedulePanel final : public model::Panel {
         if (session.current()->limit)
             return draw::note("No action of a pipeline begins in the time filter (Ctrl+L clears it).");
         if (trace.schedule.empty()) {
-            return draw::note(
-                "This trace has no pipeline: no range names an action of a schedule (PP:0F3, as PyTorch's "
-                "torch.distributed.pipelining writes them) and no plan is stored. Record a run of ours with "
-                "parallel.pipeline above 1, a PyTorch profile of a pipeline schedule, or make a schedule "
-                "without a "
-                "run: shardscope-train schedule 1f1b --pipeline 4 --micro-batches 8 --trace FILE.sqlite.");
+            return draw::note(model::why_empty("schedule"));
         }
-        draw::note(
-            "This trace has a planned schedule, but no range of it ran: host ranges were not recorded, or no "
-            "step "
-            "was complete. Record host ranges (PP:0F3) of at least one whole step to see it.");
+        draw::note(model::why_empty("schedule.ran"));
     }
 
     // --- what is shown ---

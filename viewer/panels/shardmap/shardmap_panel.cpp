@@ -16,6 +16,7 @@
 #include "viewer/draw/text.h"
 #include "viewer/model/panel.h"
 #include "viewer/model/session.h"
+#include "viewer/model/why_empty.h"
 #include "viewer/panels/shardmap/shard_grid.h"
 #include "viewer/panels/shardmap/shard_rows.h"
 #include "viewer/theme/theme.h"
@@ -87,21 +88,12 @@ class ShardMapPanel final : public model::Panel {
 
     static void say_why_empty(const traces::store::Trace& trace, const ShardStates& states) {
         if (trace.config_value("parallel.mode") == "ddp") {
-            return draw::note(
-                "This run is data parallel (DDP): every rank keeps all parameters whole, all the time, so "
-                "that there is nothing to map. Record a run with parallel.mode = \"fsdp\" to see units "
-                "gathered and freed.");
+            return draw::note(model::why_empty("shardmap.ddp"));
         }
         if (!states.units.empty()) {
-            return draw::note(
-                "This trace names FSDP units but holds no collective of any of them, because they were not "
-                "recorded or one rank ran alone. Record the device's work of several ranks to see where the "
-                "parameters are.");
+            return draw::note(model::why_empty("shardmap.collectives"));
         }
-        draw::note(
-            "This trace holds no FSDP units, because its program shards nothing or its ranges do not name "
-            "them (FullyShardedDataParallel.forward, FSDP::all_gather). Record a run of ours, or a PyTorch "
-            "profile of fully_shard or FullyShardedDataParallel, to see where the parameters are.");
+        draw::note(model::why_empty("shardmap"));
     }
 
     // --- what is shown ---

@@ -14,6 +14,7 @@
 #include "viewer/draw/text.h"
 #include "viewer/model/panel.h"
 #include "viewer/model/session.h"
+#include "viewer/model/why_empty.h"
 #include "viewer/panels/advice/advice_rows.h"
 #include "viewer/panels/start/start_rows.h"
 #include "viewer/theme/theme.h"
@@ -65,6 +66,9 @@ class StartPanel final : public model::Panel {
             widgets::draw_shown_ranks(*session.trace());
             for (const Answer& answer : run->answers) draw_answer(session, answer);
             for (const std::string& said : run->notes) draw::note(said);
+            if (std::none_of(run->answers.begin(), run->answers.end(),
+                             [](const Answer& answer) { return answer.known && !answer.figures.empty(); }))
+                draw::note(model::why_empty("start"));
         }
         ImGui::EndChild();
         follow(session);

@@ -21,6 +21,7 @@
 #include "viewer/draw/text.h"
 #include "viewer/model/panel.h"
 #include "viewer/model/session.h"
+#include "viewer/model/why_empty.h"
 #include "viewer/panels/summary/summary_rows.h"
 #include "viewer/tables/table.h"
 #include "viewer/theme/theme.h"
@@ -244,11 +245,7 @@ class SummaryPanel final : public model::Panel {
         if (summary == nullptr) return widgets::draw_waiting(session, "the execution summary");
         const RankSummary* rank = widgets::chosen_rank(summary->ranks, session);
         if (rank == nullptr || rank->steps.empty()) {
-            return draw::note(
-                session.trace()->ranks.empty()
-                    ? "This trace holds no ranks, and so no time to sum up."
-                    : "This rank has no complete step in the current selection. Widen or clear the "
-                      "time filter, or record more than one step.");
+            return draw::note(model::why_empty(session.trace()->ranks.empty() ? "summary.ranks" : "summary"));
         }
         widgets::draw_limit_note(session);
         ImGui::BeginChild("page");  // scrolls if the window is small

@@ -25,6 +25,7 @@
 #include "viewer/model/panel.h"
 #include "viewer/model/rank_steps.h"
 #include "viewer/model/session.h"
+#include "viewer/model/why_empty.h"
 #include "viewer/panels/compare/compare_runs.h"
 #include "viewer/panels/training/training_chart.h"
 #include "viewer/panels/training/training_rows.h"
@@ -118,14 +119,7 @@ class TrainingPanel final : public model::Panel {
     }
 
   private:
-    static void draw_nothing() {
-        draw::note(
-            "None of these traces has metrics of training. shardscope-train records losses, learning rate, "
-            "throughput and memory with every trace. Another program records its own with a mark in its "
-            "loop, "
-            "torch.cuda.nvtx.mark(\"metric loss=2.31 step=4\"), or with a range of that name, "
-            "torch.profiler.record_function(...).");
-    }
+    static void draw_nothing() { draw::note(model::why_empty("training")); }
 
     // False while an analysis is computed.
     bool make(model::Session& session, const ComparedRuns& runs) {

@@ -15,6 +15,7 @@
 #include "viewer/draw/text.h"
 #include "viewer/model/panel.h"
 #include "viewer/model/session.h"
+#include "viewer/model/why_empty.h"
 #include "viewer/panels/units/unit_rows.h"
 #include "viewer/tables/table.h"
 #include "viewer/theme/theme.h"
@@ -56,17 +57,11 @@ class UnitsPanel final : public model::Panel {
         }
         if (!report->any_unit) {
             draw::flow(ImGui::GetWindowWidth());
-            return draw::note(
-                "This trace contains no FSDP units, because its program shards nothing or its ranges name "
-                "none (FullyShardedDataParallel.forward, FSDP::all_gather). Record a run of ours with "
-                "parallel.mode = \"fsdp\", or a PyTorch profile of fully_shard, to see what they cost.");
+            return draw::note(model::why_empty("units"));
         }
         if (trace->device.size() == 0) {
             draw::flow(ImGui::GetWindowWidth());
-            return draw::note(
-                "This trace names FSDP units but holds no work of a device (a memory snapshot never does), "
-                "so the durations of their gathers and reductions are unknown. Record CUDA activity to see "
-                "them; the Memory panel shows what the units hold.");
+            return draw::note(model::why_empty("units.device"));
         }
         draw_choices(*trace);
         widgets::draw_limit_note(session);
@@ -75,11 +70,7 @@ class UnitsPanel final : public model::Panel {
         const bool empty = report->rank_steps == 0 || (!all && (rank == nullptr || rank->steps == 0));
         if (empty) return draw::note("The current selection contains no complete step.");
         const std::vector<UnitPhase>& rows = all ? report->all_ranks : rank->rows;
-        if (rows.empty())
-            return draw::note(
-                "This trace names FSDP units but holds no collective of any of them, because they were not "
-                "recorded or one rank ran alone. Record the device's work of several ranks to see what they "
-                "cost.");
+        if (rows.empty()) return draw::note(model::why_empty("units.collectives"));
         const std::int64_t steps = all ? report->rank_steps : rank->steps;
         draw_headline(*report, all ? nullptr : rank, rows, steps);
         take(report, rows, steps);

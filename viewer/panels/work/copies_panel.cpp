@@ -19,6 +19,7 @@
 #include "viewer/draw/text.h"
 #include "viewer/model/panel.h"
 #include "viewer/model/session.h"
+#include "viewer/model/why_empty.h"
 #include "viewer/panels/work/launch_view.h"
 #include "viewer/panels/work/named_work.h"
 #include "viewer/tables/result_model.h"
@@ -88,15 +89,12 @@ class CopiesPanel final : public model::Panel {
     static std::string why_empty(const model::Session& session, const CopiesReport& report) {
         if (session.current()->limit) return "This rank has no copies or fills in the time filter.";
         if (session.trace()->device.size() == 0) {
-            return "This trace has no copies, because it holds no events of a device. Record with the "
-                   "device's "
-                   "activity (CUDA activity) to see them.";
+            return std::string(model::why_empty("copies"));
         }
         for (const RankCopies& rank : report.ranks) {
             if (!rank.copies.empty()) return "This rank has no copies or fills of memory; other ranks have.";
         }
-        return "This trace has no copies: its devices only ran kernels, or their copies and fills of memory "
-               "were not recorded.";
+        return std::string(model::why_empty("copies.none"));
     }
 
     enum View { kind, memory };  // indices of the buttons

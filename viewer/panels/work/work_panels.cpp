@@ -18,6 +18,7 @@
 #include "viewer/draw/text.h"
 #include "viewer/model/panel.h"
 #include "viewer/model/session.h"
+#include "viewer/model/why_empty.h"
 #include "viewer/panels/work/launch_view.h"
 #include "viewer/panels/work/named_work.h"
 #include "viewer/panels/work/operator_rows.h"
@@ -49,10 +50,7 @@ class OperatorsPanel final : public model::Panel {
         if (report == nullptr) return widgets::draw_waiting(session, "the operators");
         const RankOperators* rank = widgets::chosen_rank(report->ranks, session);
         if (rank == nullptr || rank->operators.empty()) {
-            return draw::note(
-                "This trace holds no operators of this rank in the current selection. They are host ranges: "
-                "record with NVTX ranges (torch.autograd.profiler.emit_nvtx) or with the profiler's CPU "
-                "activity.");
+            return draw::note(model::why_empty("operators"));
         }
         widgets::draw_limit_note(session);
         const bool by_shape = report->by_shape;
@@ -108,9 +106,7 @@ class KernelsPanel final : public model::Panel {
         if (report == nullptr) return widgets::draw_waiting(session, "the kernels");
         const RankKernels* rank = widgets::chosen_rank(report->ranks, session);
         if (rank == nullptr || rank->kernels.empty()) {
-            return draw::note(
-                "This trace holds no kernels of this rank in the current selection. They come from the "
-                "device's side of the profiler: record with CUDA activity.");
+            return draw::note(model::why_empty("kernels"));
         }
         widgets::draw_limit_note(session);
         rows_.take(report, rank, [&] { return NamedWork::Rows{kernel_table(*rank), kernel_shares(*rank)}; });
