@@ -328,5 +328,24 @@ TEST_F(CommunicationPanels, SurviveAnySizeAndAMouseThatClicksEverywhere) {
     EXPECT_LT(session_.active, session_.open.size());
 }
 
+// Two sizes of one operation on four ranks: a curve of two points.
+TEST_F(CommunicationPanels, BandwidthIsACurveOverSize) {
+    traces::RunBuilder run(4);
+    std::int64_t sequence = 0;
+    for (const std::int64_t bytes : {std::int64_t{1} << 10, std::int64_t{1} << 20}) {
+        for (int rank = 0; rank < 4; ++rank)
+            run.collective(rank, 10'000 * (sequence + 1), 10'000 * (sequence + 1) + 2'000,
+                           {.bytes = bytes, .sequence = sequence, .group = 1, .group_size = 4});
+        ++sequence;
+    }
+    session_.add_trace(run.take(), "run");
+    const auto panel = make_panel("collectives");
+    draw(*panel);
+    click(*panel, "collectives.show.bandwidth");
+    EXPECT_EQ(item("collectives.chart"), "1 curve, 2 points");
+    EXPECT_EQ(item("collectives.bandwidth.rows"), "2");
+    for (const float size : {1.0F, 60.0F, 300.0F, 1000.0F}) draw(*panel, size, size);
+}
+
 }  // namespace TEST_FILE
 }  // namespace shardscope::viewer::panels

@@ -151,6 +151,7 @@ TEST_F(WhyEmptyTest, ATraceOfNothingSaysWhatWouldBeSeen) {
     expect_said("timeline", "timeline");
     expect_said("training", "training");
     expect_said("advice", "advice");
+    expect_said("job", "job");
     expect_reasons();
 }
 

@@ -36,6 +36,10 @@ constexpr WhyEmpty kTable[] = {
      "(shardscope-record does by default) to see them over time.",
      "events, marks, allocations, counters or metrics: any of them is enough", kTrace, kAlways,
      "any activity", "any of `--trace=cuda,nvtx,osrt`"},
+    {"job", "job",
+     "This trace holds no samples of devices, hosts or processes. shardscope-record samples them unless "
+     "--no-counters is given, and on a GPU asks NVIDIA's driver for its use, memory, power and clocks.",
+     "counters (`SHARD_COUNTERS`)", kTrace, "unless `--no-counters`", "", ""},
     {"modules", "modules",
      "This trace names no modules. They come from ranges called \"nn.Module: Class_n\": shardscope-train "
      "writes them, PyTorch's profiler does with with_stack=True, and NVTX ranges of that name count too.",
@@ -98,6 +102,14 @@ constexpr WhyEmpty kTable[] = {
      "recorded. Record a run of several ranks, with the device's activity, to see them.",
      "collectives: two ranks or more", "`run.ranks` above 1", "NCCL 2.23 or newer, unless `--no-nccl`",
      "two ranks or more, with CUDA activity", "`--trace=cuda,nvtx`: NCCL's kernels and ranges"},
+    {"collectives.bandwidth", "collectives",
+     "No collective of the current selection has known bytes, ranks and a transfer time. Record several "
+     "ranks "
+     "with NCCL's metadata, or measure them: shardscope-train --bench-collectives JOB.toml --trace "
+     "FILE.sqlite.",
+     "collectives of known size; best those of a benchmark", "`--bench-collectives --trace FILE.sqlite`",
+     "NCCL 2.23 or newer, unless `--no-nccl`", "two ranks or more, with CUDA activity",
+     "`--trace=cuda,nvtx`: NCCL's ranges with payloads"},
     {"collectives.one_rank", "collectives",
      "This trace holds one rank, so that there is no other to compare it with. Open the traces of all ranks "
      "merged (shardscope-trace merge) to see which rank comes last.",

@@ -15,6 +15,7 @@ namespace shardscope::viewer::panels {
 // Each, like make_timeline_panel(), is defined in the panel's own file.
 std::unique_ptr<model::Panel> make_start_panel();
 std::unique_ptr<model::Panel> make_runs_panel();
+std::unique_ptr<model::Panel> make_job_panel();
 std::unique_ptr<model::Panel> make_modules_panel();
 std::unique_ptr<model::Panel> make_units_panel();
 std::unique_ptr<model::Panel> make_memory_panel();
@@ -46,6 +47,10 @@ constexpr Stroke kTimeline[] = {{Shape::box, 1, 2, 8, 5},
                                 {Shape::box, 4, 6.5F, 12, 9.5F},
                                 {Shape::box, 1, 11, 5, 14},
                                 {Shape::box, 7, 11, 15, 14}};
+constexpr Stroke kJob[] = {{Shape::line, 1, 14.5F, 15, 14.5F},
+                           {Shape::box, 1, 2, 15, 5},
+                           {Shape::box, 1, 7, 9, 8},
+                           {Shape::box, 4, 10, 15, 13}};
 constexpr Stroke kModules[] = {{Shape::box, 1, 1, 7, 5},   {Shape::line, 3, 5, 3, 13},
                                {Shape::line, 3, 8, 8, 8},  {Shape::line, 3, 13, 8, 13},
                                {Shape::box, 8, 6, 15, 10}, {Shape::box, 8, 11, 15, 15}};
@@ -109,6 +114,7 @@ constexpr PanelEntry kPanels[] = {
     {"start", "Start", "Trace", kStart, shift(model::Key::digit_9), make_start_panel},
     {"runs", "Runs", "Trace", kRuns, {model::Key::digit_1}, make_runs_panel},
     {"timeline", "Timeline", "Trace", kTimeline, {model::Key::digit_2}, timeline::make_timeline_panel},
+    {"job", "Job", "Trace", kJob, {model::Key::j}, make_job_panel},
     {"modules", "Module View", "Model", kModules, {model::Key::digit_3}, make_modules_panel},
     {"units", "Units", "Model", kUnits, {model::Key::digit_4}, make_units_panel},
     {"memory", "Memory", "Model", kMemory, {model::Key::digit_5}, make_memory_panel},

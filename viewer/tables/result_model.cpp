@@ -89,4 +89,23 @@ std::shared_ptr<CellTable> result_model(const ResultTable& result, std::span<con
     return table;
 }
 
+std::shared_ptr<CellTable> whole_model(const ResultTable& result,
+                                       std::initializer_list<std::string_view> bars) {
+    constexpr float kText = 6.5F, kNumber = 5.5F;
+    std::vector<ColumnLook> looks;
+    int priority = static_cast<int>(result.columns.size());  // the last are hidden first
+    for (std::size_t c = 0; c < result.columns.size(); ++c) {
+        const ResultColumn& column = result.columns[c];
+        --priority;
+        if (!shown_in_table(result, c)) continue;
+        const bool bar = std::find(bars.begin(), bars.end(), column.key) != bars.end();
+        looks.push_back({.key = column.key,
+                         .width = column.unit == Unit::text ? kText : kNumber,
+                         .priority = bar ? priority + static_cast<int>(result.columns.size()) : priority,
+                         .bar = bar ? theme::accent() : 0,
+                         .where_known = true});
+    }
+    return result_model(result, looks);
+}
+
 }  // namespace shardscope::viewer::tables

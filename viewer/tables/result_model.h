@@ -2,6 +2,7 @@
 // and cells come from the result; width, priority and bar from the viewer. No Dear ImGui; any thread.
 #pragma once
 
+#include <initializer_list>
 #include <memory>
 #include <span>
 #include <string>
@@ -32,5 +33,10 @@ struct ColumnLook {
 std::shared_ptr<CellTable> result_model(const traces::analysis::ResultTable& result,
                                         std::span<const ColumnLook> looks,
                                         const std::vector<theme::Color>& swatches = {});
+
+// The columns that a text table has and that some row knows, in the result's order; numbers of `bars` have a
+// bar, and are hidden last.
+std::shared_ptr<CellTable> whole_model(const traces::analysis::ResultTable& result,
+                                       std::initializer_list<std::string_view> bars = {});
 
 }  // namespace shardscope::viewer::tables

@@ -297,6 +297,59 @@ TEST_F(ViewScripts, AQuerysRowLeadsToTheTimeline) {
     EXPECT_EQ(outcome.status, 0) << outcome.err;
 }
 
+// Ten seconds on one host: GPU 0 is used at 70 % with 300 W, GPU 1 idles; the two ranks gather 1 KiB and
+// 1 MiB, of which each sends the other half.
+void write_job(const std::string& path) {
+    namespace schema = traces::schema;
+    constexpr std::int64_t kMs = 1'000'000;
+    traces::store::DatabaseWriter writer({.path = path});
+    for (int rank = 0; rank < 2; ++rank) {
+        writer.add(schema::RankRow{.rank = rank,
+                                   .device = rank,
+                                   .global_pid = schema::global_pid(100 + rank),
+                                   .global_tid = schema::global_tid(100 + rank, 100 + rank),
+                                   .host = "node0"});
+        writer.add(schema::DeviceRow{.host = "node0", .kind = "gpu", .number = rank});
+        for (int i = 0; i <= 100; ++i) {
+            const auto add = [&](int of, const char* name, double value, int device) {
+                writer.add(schema::CounterRow{.time = i * 100 * kMs,
+                                              .rank = of,
+                                              .name = writer.intern(name),
+                                              .value = value,
+                                              .host = writer.intern("node0"),
+                                              .device = device});
+            };
+            add(rank, "gpu_utilization_percent", rank == 0 ? 70 : 0, rank);
+            add(rank, "gpu_power_watts", rank == 0 ? 300 : 60, rank);
+            if (rank == 0) add(-1, "host_cpu_cores", 3, -1);
+        }
+        for (int c = 0; c < 2; ++c) {
+            const std::int64_t start = (1 + c) * 1000 * kMs, id = 10 * rank + c + 1;
+            writer.add(schema::KernelRow{.start = start,
+                                         .end = start + kMs,
+                                         .device = rank,
+                                         .stream = 7,
+                                         .correlation = id,
+                                         .global_pid = schema::global_pid(100 + rank),
+                                         .short_name = writer.intern("ncclDevKernel_AllGather")});
+            writer.add(schema::CollectiveRow{.rank = rank,
+                                             .correlation = id,
+                                             .operation = schema::Operation::all_gather,
+                                             .bytes = c == 0 ? 1 << 10 : 1 << 20,
+                                             .group = 1,
+                                             .group_size = 2,
+                                             .sequence = c});
+        }
+    }
+    writer.finish(11'000 * kMs, 0);
+}
+
+TEST_F(ViewScripts, AJobsDevicesAndBandwidths) {
+    write_job(folder_ / "job.sqlite");
+    const Outcome outcome = run("job.script", {});
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+}
+
 // A rank's part of a job: a matmul and an all-reduce, as Kineto writes them.
 void write_part(const std::string& path, int rank) {
     std::ofstream(path) << R"({"schemaVersion": 1, "distributedInfo": {"world_size": 2, "rank": )" << rank

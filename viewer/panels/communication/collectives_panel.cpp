@@ -15,6 +15,8 @@
 #include "viewer/draw/text.h"
 #include "viewer/model/panel.h"
 #include "viewer/model/session.h"
+#include "viewer/model/why_empty.h"
+#include "viewer/panels/communication/bandwidth_chart.h"
 #include "viewer/panels/communication/collective_rows.h"
 #include "viewer/tables/table.h"
 #include "viewer/theme/theme.h"
@@ -32,7 +34,7 @@ class CollectivesPanel final : public model::Panel {
 
     void draw(model::Session& session, const model::Frame&) override {
         widgets::draw_choosers(session, part_ == operations);
-        static constexpr std::string_view kParts[] = {"By operation", "Each", "Stragglers"};
+        static constexpr std::string_view kParts[] = {"By operation", "Each", "Stragglers", "Bandwidth"};
         widgets::segmented("collectives.show", kParts, part_);
         const model::TracePtr trace = session.trace();
         const auto selection = model::Session::selection(*session.current());
@@ -46,17 +48,16 @@ class CollectivesPanel final : public model::Panel {
         widgets::draw_limit_note(session);
         if (part_ == operations) return draw_operations(session, report, distributed, selection);
         if (part_ == each) return draw_each(session, selection);
+        if (part_ == bandwidth) return draw_bandwidth(session, selection);
         draw_stragglers(session, selection);
     }
 
   private:
-    enum Part { operations, each, stragglers };  // indices of the buttons
+    enum Part { operations, each, stragglers, bandwidth };  // indices of the buttons
 
     static void say_why_empty(const model::Session& session) {
         if (session.current()->limit) return draw::note("No collective lies in the time filter.");
-        draw::note(
-            "This trace holds no collectives, because its ranks did not communicate or the device's work was "
-            "not recorded. Record a run of several ranks, with the device's activity, to see them.");
+        draw::note(model::why_empty("collectives"));
     }
 
     // --- by operation ---
@@ -203,6 +204,17 @@ class CollectivesPanel final : public model::Panel {
                       {model::EventKind::device, c.event});
     }
 
+    // --- bus bandwidth over size ---
+
+    void draw_bandwidth(model::Session& session, const traces::analysis::Selection& selection) {
+        const auto report = session.analyses.analysis<traces::analysis::BusBandwidthReport>(
+            "bus bandwidth", session.trace(), selection,
+            [](const auto& t, const auto& s) { return traces::analysis::bus_bandwidth(t, s); });
+        if (report == nullptr) return widgets::draw_waiting(session, "the bus bandwidth");
+        if (report->curves.empty()) return draw::note(model::why_empty("collectives.bandwidth"));
+        bandwidth_.draw(report);
+    }
+
     // --- stragglers ---
 
     void draw_stragglers(model::Session& session, const traces::analysis::Selection& selection) {
@@ -211,9 +223,7 @@ class CollectivesPanel final : public model::Panel {
             [](const auto& t, const auto& s) { return traces::analysis::straggler_report(t, s); });
         if (report == nullptr) return widgets::draw_waiting(session, "which ranks come last");
         if (report->trace_ranks < 2) {
-            return draw::note(
-                "This trace holds one rank, so that there is no other to compare it with. Open the traces of "
-                "all ranks merged (shardscope-trace merge) to see which rank comes last.");
+            return draw::note(model::why_empty("collectives.one_rank"));
         }
         if (report->collectives == 0)
             return draw::note("No collective in the current selection has its counterparts on other ranks.");
@@ -268,6 +278,7 @@ class CollectivesPanel final : public model::Panel {
     std::shared_ptr<const traces::analysis::StragglersReport> stragglers_of_;
     int kind_ = -1, stragglers_kind_ = -2;
     tables::TableState operations_state_, traffic_state_, each_state_, stragglers_state_;
+    BandwidthChart bandwidth_;
 };
 
 }  // namespace

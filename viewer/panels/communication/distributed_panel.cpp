@@ -17,6 +17,7 @@
 #include "viewer/draw/text.h"
 #include "viewer/model/panel.h"
 #include "viewer/model/session.h"
+#include "viewer/model/why_empty.h"
 #include "viewer/panels/communication/collective_rows.h"
 #include "viewer/tables/table.h"
 #include "viewer/theme/theme.h"
@@ -53,9 +54,7 @@ class DistributedPanel final : public model::Panel {
         }
         if (report->ranks.empty() || trace->device.size() == 0) {
             draw::flow(ImGui::GetWindowWidth());
-            return draw::note(
-                "This trace holds no work of a device, because only the host was recorded or nothing ran. "
-                "Record the devices of all ranks to see them beside each other.");
+            return draw::note(model::why_empty("distributed"));
         }
         static constexpr std::string_view kParts[] = {"Traffic", "By axis", "Where ranks waited", "Ranks",
                                                       "Hosts"};
