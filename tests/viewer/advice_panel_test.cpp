@@ -84,7 +84,7 @@ TEST(AdviceRows, FiguresHaveTheirUnit) {
 TEST(AdviceRows, EveryRuleHasAPanelOfItsSubject) {
     static const std::set<std::string_view> kPanels = {"runs",     "modules", "units",       "memory",
                                                        "summary",  "kernels", "collectives", "distributed",
-                                                       "shardmap", "idle"};
+                                                       "shardmap", "idle",    "topology"};
     int configuration = 0;
     for (const traces::analysis::AdviceRule& rule : traces::analysis::advice_rules()) {
         EXPECT_TRUE(kPanels.contains(panel_of(rule.id))) << rule.id;

@@ -201,7 +201,8 @@ TEST(PanelList, PanelsKeepTheirKeys) {
         {"memory", "5"},         {"summary", "6"},       {"operators", "7"},      {"kernels", "8"},
         {"collectives", "9"},    {"distributed", "0"},   {"shardmap", "Shift+1"}, {"idle", "Shift+2"},
         {"advice", "Shift+3"},   {"compare", "Shift+4"}, {"query", "Shift+5"},    {"plan", "Shift+6"},
-        {"schedule", "Shift+8"}, {"start", "Shift+9"},   {"training", "Shift+0"}, {"job", "J"}};
+        {"schedule", "Shift+8"}, {"start", "Shift+9"},   {"training", "Shift+0"}, {"job", "J"},
+        {"topology", "U"}};
     for (const auto& [panel, key] : keys) {
         ASSERT_NE(find_panel(panel), nullptr) << panel;
         EXPECT_EQ(chord_text(find_panel(panel)->key), key) << panel;

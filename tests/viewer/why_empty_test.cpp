@@ -152,6 +152,7 @@ TEST_F(WhyEmptyTest, ATraceOfNothingSaysWhatWouldBeSeen) {
     expect_said("training", "training");
     expect_said("advice", "advice");
     expect_said("job", "job");
+    expect_said("topology", "topology");
     expect_reasons();
 }
 

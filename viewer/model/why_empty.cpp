@@ -40,6 +40,14 @@ constexpr WhyEmpty kTable[] = {
      "This trace holds no samples of devices, hosts or processes. shardscope-record samples them unless "
      "--no-counters is given, and on a GPU asks NVIDIA's driver for its use, memory, power and clocks.",
      "counters (`SHARD_COUNTERS`)", kTrace, "unless `--no-counters`", "", ""},
+    {"topology", "topology",
+     "This trace tells neither the links between devices nor what ranks sent each other. Record collectives "
+     "of several ranks, or add what nvidia-smi topo -m prints: shardscope-trace topology TRACE --from TEXT "
+     "-o "
+     "NEW.sqlite.",
+     "links (`SHARD_TOPOLOGY`), or collectives and messages of known size", "`run.ranks` above 1",
+     "NCCL 2.23 or newer, or NVIDIA's driver", "two ranks or more, with CUDA activity",
+     "`--trace=cuda,nvtx`: NCCL's ranges with payloads"},
     {"modules", "modules",
      "This trace names no modules. They come from ranges called \"nn.Module: Class_n\": shardscope-train "
      "writes them, PyTorch's profiler does with with_stack=True, and NVTX ranges of that name count too.",

@@ -16,6 +16,7 @@ namespace shardscope::viewer::panels {
 std::unique_ptr<model::Panel> make_start_panel();
 std::unique_ptr<model::Panel> make_runs_panel();
 std::unique_ptr<model::Panel> make_job_panel();
+std::unique_ptr<model::Panel> make_topology_panel();
 std::unique_ptr<model::Panel> make_modules_panel();
 std::unique_ptr<model::Panel> make_units_panel();
 std::unique_ptr<model::Panel> make_memory_panel();
@@ -51,6 +52,10 @@ constexpr Stroke kJob[] = {{Shape::line, 1, 14.5F, 15, 14.5F},
                            {Shape::box, 1, 2, 15, 5},
                            {Shape::box, 1, 7, 9, 8},
                            {Shape::box, 4, 10, 15, 13}};
+constexpr Stroke kTopology[] = {
+    {Shape::line, 3, 3, 13, 3},   {Shape::line, 3, 3, 3, 13},   {Shape::line, 13, 3, 13, 13},
+    {Shape::line, 3, 13, 13, 13}, {Shape::line, 3, 3, 13, 13},  {Shape::dot, 3, 3, 2.2F, 0},
+    {Shape::dot, 13, 3, 2.2F, 0}, {Shape::dot, 3, 13, 2.2F, 0}, {Shape::dot, 13, 13, 2.2F, 0}};
 constexpr Stroke kModules[] = {{Shape::box, 1, 1, 7, 5},   {Shape::line, 3, 5, 3, 13},
                                {Shape::line, 3, 8, 8, 8},  {Shape::line, 3, 13, 8, 13},
                                {Shape::box, 8, 6, 15, 10}, {Shape::box, 8, 11, 15, 15}};
@@ -124,6 +129,7 @@ constexpr PanelEntry kPanels[] = {
     {"copies", "Copies", "Work", kCopies, shift(model::Key::digit_7), make_copies_panel},
     {"collectives", "Collectives", "Work", kCollectives, {model::Key::digit_9}, make_collectives_panel},
     {"distributed", "Distributed", "Work", kDistributed, {model::Key::digit_0}, make_distributed_panel},
+    {"topology", "Topology", "Work", kTopology, {model::Key::u}, make_topology_panel},
     {"schedule", "Schedule", "Work", kSchedule, shift(model::Key::digit_8), make_schedule_panel},
     {"shardmap", "Shard map", "Work", kShardmap, shift(model::Key::digit_1), make_shardmap_panel},
     {"idle", "Idle & Path", "Answers", kIdle, shift(model::Key::digit_2), make_idle_panel},

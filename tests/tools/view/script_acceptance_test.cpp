@@ -341,12 +341,19 @@ void write_job(const std::string& path) {
                                              .sequence = c});
         }
     }
+    writer.add(schema::TopologyRow{.host = "node0",
+                                   .from = "GPU0",
+                                   .to_host = "node0",
+                                   .to = "GPU1",
+                                   .link = "NV4",
+                                   .lanes = 4,
+                                   .source = "nvml"});
     writer.finish(11'000 * kMs, 0);
 }
 
-TEST_F(ViewScripts, AJobsDevicesAndBandwidths) {
+TEST_F(ViewScripts, AJobsDevicesLinksAndBandwidths) {
     write_job(folder_ / "job.sqlite");
-    const Outcome outcome = run("job.script", {});
+    const Outcome outcome = run("job.script", {{"bytes", "1.0 MiB"}});
     EXPECT_EQ(outcome.status, 0) << outcome.err;
 }
 

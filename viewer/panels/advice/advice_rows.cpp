@@ -21,9 +21,9 @@ struct RulePanel {
 constexpr std::array kPanels = {
     RulePanel{"exposed-communication", "units"},
     RulePanel{"slow-link", "distributed"},
-    RulePanel{"p2p-missing", "distributed"},
-    RulePanel{"ring-over-slow-link", "distributed"},
-    RulePanel{"cross-numa", "runs", false},
+    RulePanel{"p2p-missing", "topology"},
+    RulePanel{"ring-over-slow-link", "topology"},
+    RulePanel{"cross-numa", "topology", false},
     RulePanel{"prefetch-off", "units"},
     RulePanel{"prefetch-miss", "units"},
     RulePanel{"prefetch-mistarget", "units"},
