@@ -2,6 +2,7 @@
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <future>
 #include <latch>
 #include <memory>
 #include <mutex>
@@ -253,6 +254,41 @@ TEST(Scheduler, WorkThatEndsElsewhereMayEndWhileItBegins) {
     }
     scheduler.wait_all();
     EXPECT_EQ(count, 1000);
+}
+
+// No worker is woken to begin what follows: a worker that sleeps would be late.
+TEST(Scheduler, WhatEndsElsewhereBeginsTheNextThere) {
+    Scheduler scheduler(1, {});
+    const device::StreamIndex stream = scheduler.add_stream(), other = scheduler.add_stream();
+    std::promise<void> begun;
+    scheduler.enqueue_elsewhere(stream, {}, [&](int worker) {
+        EXPECT_EQ(worker, 0);
+        begun.set_value();
+    });
+    begun.get_future().wait();
+    std::vector<std::thread::id> threads;
+    const auto note = [&](int worker) {
+        EXPECT_EQ(worker, -1);
+        threads.push_back(std::this_thread::get_id());
+    };
+    const device::StreamEvent second = scheduler.enqueue_elsewhere(stream, {}, note);
+    device::Waits waits;
+    waits.add(second);
+    scheduler.enqueue_elsewhere(other, waits, note);
+    for (const device::StreamIndex next : {stream, stream, other}) scheduler.end_elsewhere(next);
+    scheduler.wait_all();
+    EXPECT_EQ(threads, std::vector(2, std::this_thread::get_id()));
+    EXPECT_TRUE(scheduler.resting());
+}
+
+TEST(Scheduler, WhatFailsAsItBeginsElsewhereFailsTheRun) {
+    Scheduler scheduler(1, {});
+    const device::StreamIndex stream = scheduler.add_stream();
+    scheduler.enqueue_elsewhere(stream, {}, [](int) {});
+    while (!scheduler.resting()) std::this_thread::yield();
+    scheduler.enqueue_elsewhere(stream, {}, [](int) { throw std::runtime_error("no memory for it"); });
+    scheduler.end_elsewhere(stream);
+    EXPECT_THROW(scheduler.wait_all(), std::runtime_error);
 }
 
 TEST(Waits, ForAStreamTheLatestEventCounts) {

@@ -203,7 +203,8 @@ void CollectiveGroup::begin(const device::CollectiveLaunch& collective, Done don
         }
     }
     if (refusal) return one.front().done(refusal);
-    wake();
+    // The group's own thread, in the end of another, looks for what has begun before it waits.
+    if (std::this_thread::get_id() != thread_.get_id()) wake();
 }
 
 void CollectiveGroup::fail(std::exception_ptr error) {

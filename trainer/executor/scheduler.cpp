@@ -64,13 +64,23 @@ device::StreamEvent Scheduler::enqueue_elsewhere(device::StreamIndex stream, con
     return append(stream, {Priority::communication, waits, std::move(begin), nullptr, 0, true});
 }
 
+// What is only begun now is begun on this thread: to wake a worker for it takes several times as long.
 void Scheduler::end_elsewhere(device::StreamIndex stream) {
-    std::size_t wakes = 0;
-    {
-        const std::lock_guard lock(mutex_);
-        complete_head(stream);
-        wakes = claim_wakes();
+    std::unique_lock lock(mutex_);
+    complete_head(stream);
+    while (std::optional<Work> begin = take_beginning()) {
+        lock.unlock();
+        try {
+            (*begin)(-1);
+        } catch (...) {
+            fail(std::current_exception());
+        }
+        begin.reset();
+        active_.fetch_sub(1, std::memory_order_relaxed);
+        lock.lock();
     }
+    const std::size_t wakes = claim_wakes();
+    lock.unlock();
     wake(wakes);
 }
 
@@ -188,6 +198,20 @@ bool Scheduler::take_due(std::shared_ptr<Meeting>& meeting) {
     meeting = std::move(due->meeting);
     transfers_.erase(due);
     return true;
+}
+
+// The work of a ready item that is only begun here; none: there is none, or something has failed.
+std::optional<Work> Scheduler::take_beginning() {
+    if (error_) return std::nullopt;
+    std::deque<Ready>& level = ready_[static_cast<std::size_t>(Priority::communication)];
+    const auto chosen = std::find_if(level.begin(), level.end(), [&](const Ready& ready) {
+        return !ready.meeting && queues_[static_cast<std::size_t>(ready.stream)].items.front().ends_elsewhere;
+    });
+    if (chosen == level.end()) return std::nullopt;
+    Work work = std::move(queues_[static_cast<std::size_t>(chosen->stream)].items.front().work);
+    level.erase(chosen);
+    --ready_count_;
+    return work;
 }
 
 // How many sleepers to wake, each once, for the ready items.

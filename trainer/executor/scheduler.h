@@ -23,6 +23,7 @@
 #include <latch>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -97,8 +98,9 @@ class Scheduler {
     // Appends this rank's arrival at a meeting.
     device::StreamEvent enqueue_arrival(device::StreamIndex stream, const device::Waits& waits,
                                         std::shared_ptr<Meeting> meeting, std::size_t part);
-    // Appends an item that `begin` only begins, on a worker: the stream continues after end_elsewhere(),
-    // which any thread may call, once, also before `begin` has returned.
+    // Appends an item that `begin` only begins: the stream continues after end_elsewhere(), which any thread
+    // may call, once, also before `begin` has returned. `begin` is called on a worker, or on the thread that
+    // ends another such item (then with -1), must be quick, and may be called while one is ended.
     device::StreamEvent enqueue_elsewhere(device::StreamIndex stream, const device::Waits& waits, Work begin);
     void end_elsewhere(device::StreamIndex stream);
     // The event that happens when everything now in the stream is done.
@@ -165,6 +167,7 @@ class Scheduler {
     bool leaves_to_another(const Ready& part, int home) const;
     bool take_due(std::shared_ptr<Meeting>& meeting);
     std::size_t claim_wakes();
+    std::optional<Work> take_beginning();
     void wake(std::size_t workers);
     void sleep(std::unique_lock<std::mutex>& lock);
     void run(int worker);
