@@ -157,6 +157,40 @@ TEST(BusBandwidth, HasTheMemorysBoundWhereTheRunMeasuredIt) {
     EXPECT_THAT(bounds(1), ElementsAre(0, 0, 0)) << "between hosts memory is not the bound";
 }
 
+TEST(BusBandwidth, HasTheBoundOfLinksAndAdaptersThatAreAlike) {
+    const auto bound = [](int ranks_per_host, double second_rate) {
+        Series series(ranks_per_host);
+        for (const double rate : {25e9, second_rate}) {
+            const std::string number = rate == 25e9 ? "0" : "2";
+            schema::TopologyRow link;
+            link.host = link.to_host = "node0";
+            link.from = "GPU" + number;
+            link.to = "GPU1";
+            link.link = "NV1";
+            link.bytes_per_second = rate;
+            series.run.sink().add(link);
+        }
+        for (const int host : {0, 1}) {
+            schema::DeviceRow adapter;
+            adapter.host = "node" + std::to_string(host);
+            adapter.kind = "infiniband";
+            adapter.bytes_per_second = host == 0 ? 25e9 : second_rate;
+            series.run.sink().add(adapter);
+        }
+        series.add(schema::Operation::all_reduce, 1000, 100);
+        const auto trace = series.run.take();
+        return bus_bandwidth(*trace).curves.at(0).bound;
+    };
+    EXPECT_DOUBLE_EQ(bound(2, 25.1e9).gbps, 25) << "alike within 1 %";
+    EXPECT_EQ(bound(2, 25.1e9).of, "the link between two GPUs (NV1)");
+    EXPECT_DOUBLE_EQ(bound(1, 25e9).gbps, 25);
+    EXPECT_EQ(bound(1, 25e9).of, "the InfiniBand adapters of a host");
+    for (const double other : {50e9, -1.0}) {
+        EXPECT_EQ(bound(2, other).gbps, 0) << "which link carries it is not known";
+        EXPECT_EQ(bound(1, other).gbps, 0);
+    }
+}
+
 TEST(BusBandwidth, LeavesOutWhatHasNoSizeRanksOrTime) {
     Series series;
     series.add(schema::Operation::all_gather, 0, 100);

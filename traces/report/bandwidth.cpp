@@ -24,14 +24,20 @@ analysis::ResultTable size_table(const analysis::BusBandwidthReport& report) {
 }
 
 std::string bounds_text(const analysis::BusBandwidthReport& report, std::size_t width) {
-    const auto bounded = std::find_if(report.curves.begin(), report.curves.end(),
-                                      [](const auto& curve) { return curve.bound.gbps > 0; });
-    return bounded == report.curves.end()
-               ? std::string()
-               : paragraph(fmt::format("Bound: what {} allows if each byte of each buffer moves once; data "
-                                       "that stay in a cache can be faster.",
-                                       bounded->bound.of),
-                           width);
+    std::vector<std::string> known;
+    for (const analysis::BandwidthCurve& curve : report.curves) {
+        if (!curve.bound.of.empty() && std::find(known.begin(), known.end(), curve.bound.of) == known.end())
+            known.push_back(curve.bound.of);
+    }
+    if (known.empty()) return {};
+    std::string text = "Bound: what ";
+    for (std::size_t i = 0; i < known.size(); ++i) text += (i > 0 ? " or " : "") + known[i];
+    return paragraph(
+        text + (known.size() == 1 && known[0].starts_with("the host's")
+                    ? " allows if each byte of each buffer moves once; data that stay in a cache "
+                      "can be faster."
+                    : " can carry in one direction."),
+        width);
 }
 
 std::string table_text(const analysis::BusBandwidthReport& report, std::size_t width) {

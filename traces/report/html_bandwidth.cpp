@@ -142,7 +142,7 @@ std::string html_bus_bandwidth(const ReportedRun& run, const Redactor& redact) {
     html += fmt::format(
         "<p class=\"dim small\">Each collective counts once, by its shortest duration among the ranks: the "
         "median, and the quartiles around it.{}{}</p>\n",
-        bounded ? " Dashed: what the host's memory allows." : "",
+        bounded ? " Dashed: what memory, links or adapters allow." : "",
         curves.size() < run.bus_bandwidth.curves.size()
             ? fmt::format(" Of {} curves, those that moved most.", run.bus_bandwidth.curves.size())
             : "");

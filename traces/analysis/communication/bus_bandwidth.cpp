@@ -84,6 +84,8 @@ class BandwidthAnalysis {
     BandwidthAnalysis(const store::Trace& trace, const Selection& selection)
         : trace_(trace), hosts_(trace), selection_(selection) {
         for (const store::Rank& rank : trace.ranks) host_of_[rank.number] = rank.host;
+        links_ = bound_of_links();
+        adapters_ = bound_of_adapters();
         copy_rate_ = fact(kCopyRateFact);
         alone_copy_rate_ = fact(kAloneCopyRateFact);
     }
@@ -130,6 +132,42 @@ class BandwidthAnalysis {
         if (message && match.ends.known()) of_pairs_[match.ends].push_back({bytes, match.transfer_ns});
     }
 
+    // Of the links between the GPUs of a host, if all have the same rate: which of them a collective uses is
+    // not known.
+    BandwidthBound bound_of_links() const {
+        BandwidthBound bound;
+        for (const schema::TopologyRow& row : trace_.topology) {
+            const bool gpus = row.from.starts_with("GPU") && row.to.starts_with("GPU");
+            if (!gpus || row.host != row.to_host || row.from == row.to) continue;
+            const double gbps = row.bytes_per_second * 1e-9;
+            if (gbps <= 0 || (bound.gbps > 0 && std::abs(gbps - bound.gbps) > 0.01 * bound.gbps)) return {};
+            bound = {bound.gbps > 0 ? std::min(gbps, bound.gbps) : gbps,
+                     fmt::format("the link between two GPUs{}",
+                                 row.link.empty() ? "" : fmt::format(" ({})", row.link))};
+        }
+        return bound;
+    }
+    // Of the adapters of a host together, InfiniBand's where there are any, if they are alike on all hosts.
+    BandwidthBound bound_of_adapters() const {
+        for (const std::string_view kind : {"infiniband", "ethernet"}) {
+            std::map<std::string, double> rates;  // by host; -1: one is unknown
+            for (const schema::DeviceRow& row : trace_.devices) {
+                if (row.kind != kind || !row.visible) continue;
+                double& rate = rates[row.host];
+                rate = row.bytes_per_second <= 0 || rate < 0 ? -1 : rate + row.bytes_per_second;
+            }
+            if (rates.empty()) continue;
+            const double first = rates.begin()->second;
+            const bool alike = std::all_of(rates.begin(), rates.end(), [&](const auto& rate) {
+                return rate.second > 0 && std::abs(rate.second - first) <= 0.01 * first;
+            });
+            return alike ? BandwidthBound{first * 1e-9,
+                                          fmt::format("the {} adapters of a host",
+                                                      kind == "ethernet" ? "Ethernet" : "InfiniBand")}
+                         : BandwidthBound();
+        }
+        return {};
+    }
     double fact(std::string_view key) const {
         const auto number = schema::number_of<double>(trace_.config_value(key));
         return number && std::isfinite(*number) ? std::max(0.0, *number) : 0;
@@ -158,8 +196,11 @@ class BandwidthAnalysis {
         const bool message = schema::is_point_to_point(curve.operation);
         const double rate = message ? alone_copy_rate_ : copy_rate_;
         const double moved = memory_bytes_moved(curve.operation, 1.0, curve.ranks);
-        if (curve.where == Where::within && rate > 0 && moved > 0)
+        if (curve.where == Where::within && rate > 0 && moved > 0) {
             curve.bound = {factor / moved * rate * 1e-9, "the host's memory"};
+        } else if (curve.where != Where::unknown) {
+            curve.bound = curve.where == Where::within ? links_ : adapters_;
+        }
         return curve;
     }
 
@@ -183,7 +224,8 @@ class BandwidthAnalysis {
     const store::Trace& trace_;
     const HostsAnalysis hosts_;
     const Selection& selection_;
-    std::map<int, std::string> host_of_;          // by rank number
+    std::map<int, std::string> host_of_;  // by rank number
+    BandwidthBound links_, adapters_;
     double copy_rate_ = 0, alone_copy_rate_ = 0;  // bytes per second; 0 unknown
     std::map<Key, std::vector<Sample>> samples_;
     std::map<MessageEnds, std::vector<Sample>> of_pairs_;
@@ -280,7 +322,8 @@ Fields<BandwidthRow> bandwidth_fields() {
         {{"high_gbps", "to", Unit::gbps, "Third quartile of the bus bandwidths.", everywhere, 3},
          of_point<&P::high_gbps>},
         {{"bound_gbps", "Bound", Unit::gbps,
-          "The bus bandwidth that the memory allows; data in caches can be faster.", everywhere, 2, true},
+          "The bus bandwidth that memory, links or adapters allow; data in caches can be faster.", everywhere,
+          2, true},
          [](const R& r) { return known_cell(r.curve->bound.gbps); }},
         {{"bound_of", "Bound of", Unit::text, "What sets the bound.", in_programs},
          [](const R& r) { return known_text(r.curve->bound.of); }},
