@@ -2,6 +2,7 @@
 #include <array>
 #include <cstdlib>
 #include <map>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -264,6 +265,33 @@ TEST(Messages, AreOperationsOfThePlan) {
     EXPECT_EQ(plan.ops[4].stream, Stream::receive);
     EXPECT_EQ(plan.ops[4].collective().peer, 2);
     EXPECT_FALSE(is_message(plan.ops[1]));
+}
+
+// Channels of a benchmark come after all others.
+TEST(Mesh, TalkersHaveAChannelToEachOther) {
+    for (Mesh mesh : meshes(6)) {
+        const auto before = mesh.communicators();
+        for (int talkers = 2; talkers <= mesh.ranks; ++talkers) {
+            mesh.talkers = talkers;
+            auto all = mesh.communicators();
+            ASSERT_EQ(all.size(), before.size() + static_cast<std::size_t>(talkers * (talkers - 1)));
+            std::set<CommunicatorId> ids;
+            for (int from = 0; from < talkers; ++from) {
+                for (int to = 0; to < talkers; ++to) {
+                    if (from == to) continue;
+                    const CommunicatorId id = mesh.talk(from, to);
+                    EXPECT_TRUE(ids.insert(id).second);
+                    EXPECT_EQ(mesh.ends(id), (std::vector{from, to}));
+                    EXPECT_EQ(all[static_cast<std::size_t>(id)], (std::vector{from, to}));
+                }
+            }
+            EXPECT_EQ(static_cast<std::size_t>(*ids.begin()), before.size());
+            all.resize(before.size());
+            EXPECT_EQ(all, before);
+            EXPECT_THROW((void)mesh.talk(0, 0), std::logic_error);
+            EXPECT_THROW((void)mesh.talk(0, talkers), std::logic_error);
+        }
+    }
 }
 
 }  // namespace TEST_FILE

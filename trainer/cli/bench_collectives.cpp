@@ -1,18 +1,25 @@
 #include "trainer/cli/bench_collectives.h"
 
+#include <algorithm>
+#include <cstdint>
 #include <cstdio>
 #include <optional>
+#include <utility>
 
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 #include <unistd.h>
 
-#include "traces/analysis/communication/collectives.h"
-#include "traces/report/text_table.h"
+#include "traces/analysis/communication/bus_bandwidth.h"
 #include "traces/schema/json_text.h"
+#include "traces/schema/text.h"
 #include "traces/store/error.h"
+#include "trainer/cli/bench_engines.h"
+#include "trainer/cli/child.h"
+#include "trainer/cli/collectives_report.h"
 #include "trainer/cli/environment.h"
 #include "trainer/cli/exit_status.h"
+#include "trainer/cli/stop.h"
 #include "trainer/cli/trace_output.h"
 #include "trainer/executor/collective_bench.h"
 #include "trainer/sharding/program.h"
@@ -21,97 +28,41 @@ namespace shardscope::trainer::cli {
 
 namespace {
 
-using traces::report::Align;
-using traces::store::grouped;
+constexpr std::int64_t kLargestBench = std::int64_t{1} << 30;
 
-std::string size_text(std::int64_t bytes) {
-    return bytes >= 1 << 20 ? fmt::format("{:.4g} MiB", static_cast<double>(bytes) / (1 << 20))
-                            : fmt::format("{:.4g} KiB", static_cast<double>(bytes) / (1 << 10));
-}
-
-double algbw_gbps(const executor::CollectiveRate& rate) {
-    return static_cast<double>(rate.bytes) / rate.us / 1e3;
-}
-
-double busbw_gbps(const executor::CollectiveRate& rate, int ranks) {
-    return algbw_gbps(rate) * traces::analysis::bus_factor(rate.operation, ranks);
-}
-
-std::string table(const executor::CollectiveBench& bench, const std::string& group, int ranks) {
-    const bool bounded = bench.copy_gbps > 0;
-    std::vector<Align> columns(bounded ? 8 : 6, Align::right);
-    columns[0] = Align::left;
-    traces::report::TextTable rows(columns, 2);
-    std::vector<std::string> header = {"Collective", "Size",         "Time (µs)",
-                                       "Alone (µs)", "algbw (GB/s)", "busbw (GB/s)"};
-    if (bounded) header.insert(header.end(), {"Bound (µs)", "Of bound (%)"});
-    rows.header(header);
-    const executor::CollectiveRate* before = nullptr;
-    for (const executor::CollectiveRate& rate : bench.rates) {
-        if (before && before->operation != rate.operation) rows.rule();
-        before = &rate;
-        std::vector<std::string> cells = {std::string(traces::schema::name(rate.operation)),
-                                          size_text(rate.bytes),
-                                          grouped(rate.us, 1),
-                                          grouped(rate.latency_us, 1),
-                                          grouped(algbw_gbps(rate), 2),
-                                          grouped(busbw_gbps(rate, ranks), 2)};
-        if (bounded) {
-            cells.push_back(grouped(rate.bound_us, 1));
-            cells.push_back(grouped(100 * rate.bound_us / rate.us, 1));
-        }
-        rows.row(cells);
+// Bytes: "8", "64K", "4M", "1G"; nullopt: it is none.
+std::optional<std::int64_t> size_of_text(std::string_view text) {
+    if (text.empty()) return std::nullopt;
+    constexpr std::string_view kLetters = "KMG";
+    int shift = 0;
+    if (const std::size_t letter = kLetters.find(text.back()); letter != std::string_view::npos) {
+        shift = 10 * (static_cast<int>(letter) + 1);
+        text.remove_suffix(1);
     }
-    std::string text =
-        fmt::format("Collectives of {} ranks over {}, fp32\n\n{}\n", ranks, group, rows.text());
-    text += fmt::format(
-        "Time: per collective, back to back. Alone: from the call until the host knows that\n"
-        "it is done. All take turns, and the fastest of {} rounds counts. algbw is size / time, busbw as\n"
-        "nccl-tests computes it; GB is 10^9 bytes.\n",
-        executor::kCollectiveBenchRounds);
-    if (bounded) {
-        text += fmt::format(
-            "Bound: the bytes that must move through a rank's memory (all_gather and broadcast read and "
-            "write the\n"
-            "size; reduce_scatter reads it and writes a piece; all_reduce is both) at {:.1f} GB/s, the rate "
-            "at which\n"
-            "the ranks copy 64 MiB each, all at the same time. Data that stay in a cache can be faster.\n",
-            bench.copy_gbps);
+    const auto number = traces::schema::number_of<std::int64_t>(text);
+    if (!number || *number < 1 || *number > (kLargestBench >> shift)) return std::nullopt;
+    return *number << shift;
+}
+
+std::pair<std::int64_t, std::int64_t> sizes_of(const CollectivesBenchOptions& options) {
+    if (options.sizes.empty()) {
+        const executor::CollectiveBenchOptions usual;
+        return {usual.smallest, usual.largest};
     }
-    return text;
-}
-
-std::string json(const executor::CollectiveBench& bench, const std::string& group, int ranks,
-                 const std::string& trace) {
-    nlohmann::ordered_json all;
-    all["ranks"] = ranks;
-    all["group"] = group;
-    if (bench.copy_gbps > 0) all["copy_gbps"] = bench.copy_gbps;
-    all["trace"] = trace;
-    all["collectives"] = nlohmann::ordered_json::array();
-    for (const executor::CollectiveRate& rate : bench.rates) {
-        nlohmann::ordered_json row = {{"name", traces::schema::name(rate.operation)},
-                                      {"bytes", rate.bytes},
-                                      {"repeats", rate.repeats},
-                                      {"us", rate.us},
-                                      {"latency_us", rate.latency_us},
-                                      {"algbw_gbps", algbw_gbps(rate)},
-                                      {"busbw_gbps", busbw_gbps(rate, ranks)}};
-        if (rate.bound_us > 0) row["bound_us"] = rate.bound_us;
-        all["collectives"].push_back(std::move(row));
+    const std::size_t colon = options.sizes.find(':');
+    const auto from = size_of_text(std::string_view(options.sizes).substr(0, colon));
+    const auto to =
+        colon == std::string::npos ? from : size_of_text(std::string_view(options.sizes).substr(colon + 1));
+    if (!from || !to || *from < executor::kSmallestBenchBytes || *from > *to) {
+        throw job::JobError(fmt::format(
+            "command line: --sizes {}: it is no range of sizes from 8 bytes to 1G; write FROM:TO, "
+            "such as 8:64M",
+            options.sizes));
     }
-    return traces::schema::dump_json(all) + "\n";
+    return {*from, *to};
 }
 
-std::string group_text(const job::Job& job, Joined* joined) {
-    if (joined) return joined->line();
-    return job.run.device == job::DeviceKind::cuda ? "the GPUs of this process"
-                                                   : "threads of this process (local)";
-}
-
-}  // namespace
-
-int bench_collectives(const job::Job& job, bool as_json, Joined* joined) {
+void check_benched(const job::Job& job) {
     if (job.run.ranks < 2) {
         throw job::JobError(
             "--bench-collectives: one rank has no collectives; set run.ranks, or run.processes, to 2 or "
@@ -121,12 +72,73 @@ int bench_collectives(const job::Job& job, bool as_json, Joined* joined) {
         throw job::JobError(
             "--bench-collectives: it measures real devices; set run.device to \"cpu\" or \"cuda\"");
     }
+}
+
+std::string group_text(const job::Job& job, Joined* joined) {
+    if (joined) return joined->line();
+    return job.run.device == job::DeviceKind::cuda ? "the GPUs of this process"
+                                                   : "threads of this process (local)";
+}
+
+// On GPUs only NCCL sends messages.
+bool sends_messages(const job::Job& job) {
+    return job.run.device == job::DeviceKind::cpu || job.run.comm == job::CommKind::nccl;
+}
+
+// "8:0.31 16:0.32": the figures of a message by size.
+template <class Figure>
+std::string by_size(const std::vector<executor::MessageRate>& messages, const Figure& figure) {
+    std::string text;
+    for (const executor::MessageRate& rate : messages) {
+        if (rate.from == 0 && rate.to == 1)
+            text += fmt::format("{}{}:{:.6g}", text.empty() ? "" : " ", rate.bytes, figure(rate));
+    }
+    return text;
+}
+
+// What the trace's events do not show.
+void record_facts(profiler::Recorder& recorder, const executor::CollectiveBench& bench) {
+    const auto add = [&](std::string_view key, const std::string& value) {
+        recorder.describe(traces::schema::RunInfoRow{std::string(key), value});
+    };
+    if (bench.copy_gbps > 0) {
+        add(traces::analysis::kCopyRateFact, fmt::format("{:.0f}", bench.copy_gbps * 1e9));
+        add(traces::analysis::kAloneCopyRateFact, fmt::format("{:.0f}", bench.alone_copy_gbps * 1e9));
+    }
+    if (bench.messages.empty() || bench.messages.front().on_wire.us <= 0) return;
+    const auto rate = [](std::int64_t bytes, double us) { return static_cast<double>(bytes) / us * 1e6; };
+    add("bench.wire_latency_us",
+        by_size(bench.messages, [](const auto& own) { return own.on_wire.latency_us; }));
+    add("bench.wire_one_way_bytes_per_second",
+        by_size(bench.messages, [&](const auto& own) { return rate(own.bytes, own.on_wire.us); }));
+    add("bench.wire_both_ways_bytes_per_second",
+        by_size(bench.messages, [&](const auto& own) { return rate(2 * own.bytes, own.on_wire.both_us); }));
+}
+
+}  // namespace
+
+void check(const CollectivesBenchOptions& options) {
+    (void)sizes_of(options);
+}
+
+int bench_collectives(const job::Job& job, const CollectivesBenchOptions& asked, Joined* joined) {
+    check_benched(job);
     std::optional<sharding::Program> program;
     std::optional<TraceOutput> trace;
     world::World* world = joined ? &joined->world() : nullptr;
     const bool speaks = !world || world->rank() == 0;
+    BenchedCollectives result;
     together(joined, [&] {
         program.emplace(job);
+        if (sends_messages(job)) {
+            program->let_talk(asked.pairs ? job.run.ranks : 2);
+        } else if (asked.messages) {
+            throw job::JobError(
+                "--messages: on GPUs only NCCL sends messages; set run.comm to \"nccl\", or omit --messages");
+        } else {
+            result.no_messages_why =
+                "Messages were not measured: on GPUs only NCCL sends them; set run.comm to \"nccl\".";
+        }
         const RunEnvironment environment = environment_of(job, joined ? &joined->processes() : nullptr);
         trace.emplace(job, world);
         if (profiler::Recorder* recorder = trace->recorder()) {
@@ -137,18 +149,19 @@ int bench_collectives(const job::Job& job, bool as_json, Joined* joined) {
         if (speaks) fmt::print(stderr, "{}\n", environment.line);
     });
     executor::CollectiveBenchOptions options;
+    std::tie(options.smallest, options.largest) = sizes_of(asked);
+    options.collectives = !asked.messages;
+    options.pairs = asked.pairs;
     options.recorder = trace->recorder();
     if (joined) options.processes = &joined->processes();
     const bool terminal = isatty(STDERR_FILENO) == 1;
-    options.on_rate = [&](const executor::CollectiveRate& rate) {
-        if (terminal)
-            fmt::print(stderr, "\r{:<60}",
-                       fmt::format("{} {}", traces::schema::name(rate.operation), size_text(rate.bytes)));
+    options.on_progress = [&](const std::string& what) {
+        if (terminal) fmt::print(stderr, "\r{:<60}", what);
     };
-    executor::CollectiveBench bench;
     try {
         trace->measure_clock();
-        bench = bench_collectives(*program, options);
+        result.bench = bench_collectives(*program, options);
+        if (speaks && trace->recorder()) record_facts(*trace->recorder(), result.bench);
         trace->measure_clock();
     } catch (...) {
         (void)trace->give_up();
@@ -160,12 +173,54 @@ int bench_collectives(const job::Job& job, bool as_json, Joined* joined) {
         for (const std::string& warning : end.warnings)
             fmt::print(stderr, "shardscope-train: warning: {}\n", warning);
         if (!end.note.empty()) fmt::print(stderr, "shardscope-train: note: {}\n", end.note);
-        const std::string group = group_text(job, joined);
-        fmt::print("{}", as_json ? json(bench, group, job.run.ranks, end.trace)
-                                 : table(bench, group, job.run.ranks));
-        if (!as_json && !end.trace.empty()) fmt::print("\nTrace: {}\n", end.trace);
+        result.group = group_text(job, joined);
+        result.ranks = job.run.ranks;
+        result.trace = end.trace;
+        result.pairs = asked.pairs;
+        fmt::print("{}", asked.format == "json"  ? collectives_json(result)
+                         : asked.format == "csv" ? collectives_csv(result)
+                                                 : collectives_text(result));
+        if (asked.format == "table" && !end.trace.empty()) fmt::print("\nTrace: {}\n", end.trace);
     }
     return end.failed ? kFailed : 0;
+}
+
+int bench_collectives_of_engines(const std::string& file, const std::vector<job::Override>& overrides,
+                                 const job::Job& job, const CollectivesBenchOptions& options) {
+    check_benched(job);
+    if (!job.run.trace.empty())
+        throw job::JobError(
+            "command line: --engines runs each engine apart, and one trace cannot have them all; omit "
+            "--trace "
+            "(run.trace), or --engines and set run.comm and run.processes");
+    const StopSignals listening;
+    std::vector<BenchedEngine> engines;
+    bool any = false;
+    for (const std::string& engine : options.engines) {
+        fmt::print(stderr, "Measuring {} ranks over {} ...\n", job.run.ranks, engine);
+        std::vector<std::string> arguments = {file, "--bench-collectives", "--format", "json"};
+        if (!options.sizes.empty()) arguments.push_back("--sizes=" + options.sizes);
+        if (options.messages) arguments.emplace_back("--messages");
+        for (const job::Override& key :
+             with_keys(overrides, engine_keys(engine, job.run.ranks, job.run.sums)))
+            arguments.push_back(fmt::format("--{}={}", key.key, key.value));
+        const ChildResult child = run_again(arguments);
+        if (StopSignals::received() != 0) return kSignalled + StopSignals::received();
+        BenchedEngine own{engine, {}, {}};
+        if (child.status == 0 && child.signal == 0 && traces::schema::parse_json(child.out).is_object()) {
+            own.json = child.out;
+            any = true;
+        } else {
+            own.error = child.signal != 0 ? fmt::format("its process ended by signal {}", child.signal)
+                        : child.status == 0 || child.last_error.empty() ? "it did not print its result"
+                                                                        : child.last_error;
+        }
+        engines.push_back(std::move(own));
+    }
+    fmt::print("{}", options.format == "json"  ? engines_json(engines)
+                     : options.format == "csv" ? engines_csv(engines)
+                                               : engines_text(engines, job.run.ranks));
+    return any ? 0 : kFailed;
 }
 
 }  // namespace shardscope::trainer::cli

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "traces/schema/json_text.h"
+#include "trainer/cli/bench_engines.h"
 #include "trainer/cli/child.h"
 #include "trainer/cli/exit_status.h"
 #include "trainer/cli/output.h"
@@ -19,32 +20,6 @@
 namespace shardscope::trainer::cli {
 
 namespace {
-
-// What an engine is in a job's keys, whatever the job says. One rank needs no engine: on the cpu it is a
-// thread.
-std::vector<job::Override> keys_of(const std::string& engine, int ranks, job::SumOrder sums) {
-    const bool gpus = engine == "nccl", threads = gpus || engine == "local";
-    const std::string number = std::to_string(ranks);
-    return {{"run.device", gpus ? "cuda" : "cpu"},
-            {"run.comm", gpus && ranks == 1 ? "auto" : engine},
-            {"run.ranks", number},
-            {"run.processes", threads ? "0" : number},
-            {"run.sums", threads || sums == job::SumOrder::ordered ? "ordered" : "ring"}};
-}
-
-// The engine of a job that names none.
-std::string engine_of(const job::Job& job) {
-    if (job.run.device == job::DeviceKind::cuda) return "nccl";
-    if (job.run.processes <= 1) return "local";
-    switch (job.run.comm) {
-        case job::CommKind::mpi:
-            return "mpi";
-        case job::CommKind::gloo:
-            return "gloo";
-        default:
-            return "tcp";
-    }
-}
 
 class Bench {
   public:
@@ -105,13 +80,8 @@ void Bench::add(const std::string& engine, int ranks) {
 }
 
 void Bench::measure(BenchRun& run) {
-    std::vector<job::Override> overrides;
-    const std::vector<job::Override> keys = keys_of(run.engine, run.ranks, job_.run.sums);
-    for (const job::Override& given : overrides_) {
-        const auto same = [&](const job::Override& key) { return key.key == given.key; };
-        if (std::none_of(keys.begin(), keys.end(), same)) overrides.push_back(given);
-    }
-    overrides.insert(overrides.end(), keys.begin(), keys.end());
+    std::vector<job::Override> overrides =
+        with_keys(overrides_, engine_keys(run.engine, run.ranks, job_.run.sums));
     // Nothing but the steps is measured, and all of them run.
     for (const auto& [key, value] : {std::pair{"run.trace", ""},
                                      {"run.trace_parts", ""},
@@ -177,11 +147,6 @@ int Bench::run() {
 }
 
 }  // namespace
-
-const std::vector<std::string>& bench_engines() {
-    static const std::vector<std::string> kEngines = {"local", "tcp", "gloo", "mpi", "nccl"};
-    return kEngines;
-}
 
 int bench(const std::string& file, const std::vector<job::Override>& overrides, const BenchOptions& options) {
     return Bench(file, overrides, options).run();

@@ -17,9 +17,6 @@ struct BenchOptions {
     bool json = false;
 };
 
-// The engines that can be named, without "all".
-const std::vector<std::string>& bench_engines();
-
 // `file` is the job file. Returns the exit status: 0 if at least one was measured, 1 if none was, 128 + n
 // after signal n. Throws JobError before anything runs.
 int bench(const std::string& file, const std::vector<job::Override>& overrides, const BenchOptions& options);

@@ -17,6 +17,7 @@
 #include "traces/schema/schema.h"
 #include "traces/store/apart.h"
 #include "trainer/cli/bench_collectives.h"
+#include "trainer/cli/bench_engines.h"
 #include "trainer/cli/bench_verb.h"
 #include "trainer/cli/calibrate_verb.h"
 #include "trainer/cli/generate.h"
@@ -143,12 +144,13 @@ struct Common {
     bool json() const { return format == "json"; }
     // If `dry_run_help` is null, there is no --dry-run.
     void add_to(CLI::App& app, const char* dry_run_help, const char* file_name = "JOB.toml",
-                const char* file_help = "The job file") {
+                const char* file_help = "The job file",
+                const std::vector<std::string>& formats = {"table", "json"}) {
         app.set_version_flag("--version", version_text());
         app.add_option(file_name, file, file_help)->required();
         app.add_flag("--overwrite", overwrite, "Replace an existing trace (run.overwrite)");
         app.add_option("--format", format, "Format of the result on standard output")
-            ->check(CLI::IsMember({"table", "json"}))
+            ->check(CLI::IsMember(formats))
             ->capture_default_str();
         if (dry_run_help) app.add_flag("--dry-run", dry_run, dry_run_help);
     }
@@ -394,8 +396,9 @@ int run_train(const std::vector<std::string>& arguments) {
                job::job_help());
     Common common;
     std::string trace, prompt;
-    bool benches = false;
-    common.add_to(app, "Print the Plan with its predicted peak memory; train nothing");
+    CollectivesBenchOptions bench;
+    common.add_to(app, "Print the Plan with its predicted peak memory; train nothing", "JOB.toml",
+                  "The job file", {"table", "json", "csv"});
     CLI::Option* record =
         app.add_option("--trace", trace, "Record a trace into this SQLite file (run.trace)");
     CLI::Option* continuation =
@@ -414,19 +417,55 @@ int run_train(const std::vector<std::string>& arguments) {
         ->default_str("")
         ->excludes("--dry-run")
         ->excludes(continuation);
-    app.add_flag("--bench-collectives", benches,
-                 "Measure the job's collectives by operation and size; train nothing")
-        ->excludes("--dry-run")
-        ->excludes("--status")
-        ->excludes(continuation);
+    CLI::Option* benches =
+        app.add_flag("--bench-collectives", bench.wanted,
+                     "Measure the job's collectives and messages by operation and size; train nothing "
+                     "(docs/processes.md)")
+            ->excludes("--dry-run")
+            ->excludes("--status")
+            ->excludes(continuation);
+    app.add_option(
+           "--sizes", bench.sizes,
+           "FROM:TO in bytes, with K, M or G of 1024: the sizes of --bench-collectives, these two and "
+           "the powers of four between them (8:64M)")
+        ->needs(benches);
+    app.add_flag("--messages", bench.messages,
+                 "With --bench-collectives: messages between ranks alone, without the collectives")
+        ->needs(benches);
+    app.add_flag("--pairs", bench.pairs,
+                 "With --bench-collectives: also the messages between every two ranks, as matrices")
+        ->needs(benches);
+    std::vector<std::string> engines = bench_engines();
+    engines.emplace_back("all");
+    app.add_option(
+           "--engines", bench.engines,
+           "With --bench-collectives: engines of collectives side by side, with commas, or all; each is "
+           "measured in a run of its own, and one that is not there is a line that says why")
+        ->delimiter(',')
+        ->needs(benches)
+        ->check(CLI::IsMember(engines));
     std::vector<job::Override> overrides;
     const std::optional<world::Place> place =
         world::place_from_environment([](const char* name) { return std::getenv(name); });
     g_silent = place && place->rank > 0;
     if (const auto status = parse(app, arguments, overrides)) return *status;
+    if (std::find(bench.engines.begin(), bench.engines.end(), "all") != bench.engines.end())
+        bench.engines = bench_engines();
+    bench.format = common.format;
+    if (!bench.wanted && common.format == "csv") {
+        if (!g_silent)
+            fmt::print(stderr,
+                       "shardscope-train: --format csv is of --bench-collectives; use table or json\n");
+        return kWrongUse;
+    }
     job::Launched launched;
     if (place) launched = {place->ranks, place->local_ranks, name(place->launcher)};
     const auto load = [&] {
+        if (bench.wanted) check(bench);
+        if (place && !bench.engines.empty())
+            throw job::JobError(
+                "command line: --engines starts the ranks itself, and a launcher has started this one; omit "
+                "--engines, or the launcher");
         job::Job job = load_job(common.file, overrides, launched);
         if (!trace.empty()) job.run.trace = trace;
         if (common.overwrite) job.run.overwrite = true;
@@ -438,7 +477,7 @@ int run_train(const std::vector<std::string>& arguments) {
     };
     const bool generates = continuation->count() > 0;
     const auto carry_out = [&](const job::Job& job, Joined* joined) {
-        if (benches) return bench_collectives(job, common.json(), joined);
+        if (bench.wanted) return bench_collectives(job, bench, joined);
         TrainOptions options;
         options.json = common.json();
         options.dry_run = common.dry_run;
@@ -452,6 +491,7 @@ int run_train(const std::vector<std::string>& arguments) {
     }
     const job::Job job = load();
     if (generates) return g_silent ? 0 : generate(job, prompt);
+    if (!bench.engines.empty()) return bench_collectives_of_engines(common.file, overrides, job, bench);
     if (job.run.processes > 1 && !common.dry_run) return launch(arguments, job);
     return carry_out(job, nullptr);
 }

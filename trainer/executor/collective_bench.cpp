@@ -11,11 +11,12 @@
 #include <fmt/core.h>
 
 #include "profiler/recorder/recorder.h"
+#include "trainer/executor/bench_plans.h"
 #include "trainer/executor/host_memory.h"
 #include "trainer/executor/instruments.h"
 #include "trainer/executor/ranks.h"
+#include "trainer/executor/wire_bench.h"
 #include "trainer/job/job.h"
-#include "trainer/plan/builder.h"
 #include "trainer/world/message.h"
 
 namespace shardscope::trainer::executor {
@@ -24,138 +25,39 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::array kOperations = {plan::Operation::all_gather, plan::Operation::reduce_scatter,
-                                    plan::Operation::all_reduce, plan::Operation::broadcast};
-constexpr int kAlone = 5;                             // measurements of a single collective in a round
-constexpr std::int64_t kRepeatedBytes = 128LL << 20;  // maximum per operation and size in a round
-constexpr int kMostRepeats = 100, kFewestRepeats = 3;
+constexpr int kAlone = 5;  // measurements of a single collective in a round
 constexpr std::int64_t kCopied = 64 << 20;
 
 double us_since(Clock::time_point begin) {
     return std::chrono::duration<double, std::micro>(Clock::now() - begin).count();
 }
 
-int repeats_of(std::int64_t bytes) {
-    return static_cast<int>(std::clamp<std::int64_t>(kRepeatedBytes / bytes, kFewestRepeats, kMostRepeats));
-}
-
-// Every Plan has the same two buffers: the full one, and one rank's piece of it.
-class Plans {
-  public:
-    Plans(const sharding::Program& program, const CollectiveBenchOptions& options);
-
-    struct Measure {
-        CollectiveRate rate;
-        plan::Plan once, many;
-    };
-    const plan::Plan& begin() const { return begin_; }
-    const plan::Plan& end() const { return end_; }
-    const std::vector<Measure>& measures() const { return measures_; }
-    std::vector<const plan::Plan*> all() const;
-
-  private:
-    plan::Plan write(const Measure& measure, int repeats) const;
-
-    int ranks_;
-    std::vector<plan::Buffer> buffers_;
-    plan::Plan begin_, end_;
-    std::vector<Measure> measures_;
-};
-
-Plans::Plans(const sharding::Program& program, const CollectiveBenchOptions& options)
-    : ranks_(program.mesh().ranks) {
-    const auto device = [&](const char* name, std::int64_t bytes) {
-        buffers_.push_back(
-            {name, plan::MemoryCategory::communication, plan::MemorySpace::device, bytes, -1, -1});
-    };
-    device("all ranks' elements", options.largest);
-    device("own elements", options.largest);
-    plan::PlanBuilder begin(plan::PlanKind::setup, buffers_), end(plan::PlanKind::finish, buffers_);
-    for (plan::BufferId buffer = 0; buffer < 2; ++buffer) {
-        begin.allocate(buffer, plan::Stream::compute);
-        begin.memset(begin.whole(buffer));
-        end.free(buffer);
-    }
-    begin_ = begin.take();
-    end_ = end.take();
-    for (const plan::Operation operation : kOperations) {
-        for (std::int64_t bytes = options.smallest; bytes <= options.largest; bytes *= 4) {
-            Measure measure;
-            // As in nccl-tests: whole pieces of whole elements.
-            const std::int64_t piece = std::int64_t{4} * ranks_;
-            measure.rate.operation = operation;
-            measure.rate.bytes = std::max<std::int64_t>(1, bytes / piece) * piece;
-            measure.rate.repeats = repeats_of(measure.rate.bytes);
-            measure.once = write(measure, 1);
-            measure.many = write(measure, measure.rate.repeats);
-            measures_.push_back(std::move(measure));
-        }
-    }
-}
-
-plan::Plan Plans::write(const Measure& measure, int repeats) const {
-    plan::PlanBuilder builder(plan::PlanKind::steady, buffers_);
-    const std::int64_t bytes = measure.rate.bytes;
-    const bool gathers = measure.rate.operation == plan::Operation::all_gather;
-    const bool pieces = gathers || measure.rate.operation == plan::Operation::reduce_scatter;
-    const plan::Arg all{0, 0, bytes, 0}, own{1, 0, pieces ? bytes / ranks_ : bytes, 0};
-    {
-        const plan::PlanBuilder::Range range(
-            builder, fmt::format("{} of {} bytes", name(measure.rate.operation), bytes));
-        for (int i = 0; i < repeats; ++i) {
-            builder.collective({.operation = measure.rate.operation}, gathers ? all : own,
-                               gathers ? own : all, bytes, plan::Stream::unshard);
-        }
-        const plan::EventId over = builder.new_event();
-        builder.record(over, plan::Stream::unshard);
-        builder.host_wait(over);
-    }
-    return builder.take();
-}
-
-std::vector<const plan::Plan*> Plans::all() const {
-    std::vector<const plan::Plan*> all = {&begin_, &end_};
-    for (const Measure& measure : measures_) {
-        all.push_back(&measure.once);
-        all.push_back(&measure.many);
-    }
-    return all;
-}
-
-// Bytes that a rank must read from and write to memory for its part, each byte of each buffer once.
-double bytes_moved(plan::Operation operation, std::int64_t bytes, int ranks) {
-    const auto all = static_cast<double>(bytes), piece = all / ranks;
-    switch (operation) {
-        case plan::Operation::reduce_scatter:
-            return all + piece;  // its piece of every rank's input, and the sum
-        case plan::Operation::all_reduce:
-            return all + piece + 2 * all;  // as a reduce_scatter, then an all_gather of the sums
-        default:
-            return 2 * all;
-    }
-}
+// Up to three figures of a measurement, in microseconds.
+using Times = std::array<double, 3>;
 
 class Bench {
   public:
-    Bench(const sharding::Program& program, const CollectiveBenchOptions& options)
+    Bench(const sharding::Program& program, const CollectiveBenchOptions& options, BenchPlans& plans,
+          CollectiveBench& result)
         : program_(program),
           options_(options),
-          plans_(program, options),
+          plans_(plans),
+          result_(result),
           ranks_(program, {options.recorder, {}, {}, options.processes, plans_.all(), {}},
                  [](int) { return HostCalls(); }) {
         if (options.recorder) describe_program(*options.recorder, program, ranks_.here());
     }
-    CollectiveBench run();
+    void run();
 
   private:
-    struct Times {
-        double us = 0, latency_us = 0;
-    };
     void host(int rank, RankRunner& runner);
-    Times measure(const Plans::Measure& measure, int rank, RankRunner& runner);
+    Times measure(const BenchPlans::OfCollective& measure, int rank, RankRunner& runner);
+    Times measure(const BenchPlans::OfMessage& measure, int rank, RankRunner& runner);
+    double timed(const plan::Plan& plan, int rank, RankRunner& runner);
     void carry_out(const plan::Plan& plan, int rank, RankRunner& runner);
-    void bring_together(std::size_t index, int rank, const Times& own);
-    void complete();
+    void round(int rank, RankRunner& runner);
+    Times slowest_of_all(int rank, const Times& own);
+    bool speaks(int rank, const std::string& what) const;
     bool one_memory() const {
         return program_.job().run.device == job::DeviceKind::cpu &&
                (!options_.processes || options_.processes->world->hosts() == 1);
@@ -163,11 +65,11 @@ class Bench {
 
     const sharding::Program& program_;
     const CollectiveBenchOptions& options_;
-    Plans plans_;
+    const BenchPlans& plans_;
+    CollectiveBench& result_;
     Ranks ranks_;
     std::mutex mutex_;
-    CollectiveBench result_;
-    Times slowest_;  // of this process's ranks
+    Times slowest_{};  // of this process's ranks
     std::vector<int> steps_ = std::vector<int>(static_cast<std::size_t>(program_.mesh().ranks), 0);
 };
 
@@ -180,46 +82,75 @@ void Bench::carry_out(const plan::Plan& plan, int rank, RankRunner& runner) {
     ++step;
 }
 
-Bench::Times Bench::measure(const Plans::Measure& measure, int rank, RankRunner& runner) {
+double Bench::timed(const plan::Plan& plan, int rank, RankRunner& runner) {
+    const Clock::time_point begin = Clock::now();
+    carry_out(plan, rank, runner);
+    return us_since(begin);
+}
+
+// Of each repeat, and of one alone.
+Times Bench::measure(const BenchPlans::OfCollective& measure, int rank, RankRunner& runner) {
     carry_out(measure.once, rank, runner);  // warms up
     std::array<double, kAlone> alone{};
     for (double& us : alone) {
         ranks_.meet();
-        const Clock::time_point begin = Clock::now();
-        carry_out(measure.once, rank, runner);
-        us = us_since(begin);
+        us = timed(measure.once, rank, runner);
     }
     std::nth_element(alone.begin(), alone.begin() + kAlone / 2, alone.end());
     ranks_.meet();
-    const Clock::time_point begin = Clock::now();
-    carry_out(measure.many, rank, runner);
-    return {us_since(begin) / measure.rate.repeats, alone[kAlone / 2]};
+    return {timed(measure.many, rank, runner) / measure.rate.repeats, alone[kAlone / 2]};
 }
 
-// Called on every rank's host thread; the slowest rank counts.
-void Bench::bring_together(std::size_t index, int rank, const Times& own) {
+// Half a round trip, of each message one way, and of each pair of messages both ways; the ranks that do not
+// take part have nothing to do.
+Times Bench::measure(const BenchPlans::OfMessage& measure, int rank, RankRunner& runner) {
+    Times times{};
+    const bool talks = rank == measure.rate.from || rank == measure.rate.to;
+    const auto place = static_cast<std::size_t>(rank == measure.rate.from ? 0 : 1);
+    const std::array<const BenchPlans::OfMessage::Ends*, 3> plans = {&measure.round_trips, &measure.one_way,
+                                                                     &measure.both_ways};
+    for (std::size_t i = 0; i < plans.size(); ++i) {
+        ranks_.meet();
+        if (!talks) continue;
+        carry_out((*plans[i])[place], rank, runner);  // warms up
+        times[i] = timed((*plans[i])[place], rank, runner) / measure.rate.repeats;
+    }
+    times[0] /= 2;
+    return times;
+}
+
+// Called on every rank's host thread; the slowest rank's figures, which the first rank of the process that
+// has rank 0 gets.
+Times Bench::slowest_of_all(int rank, const Times& own) {
     {
         const std::lock_guard lock(mutex_);
-        slowest_ = {std::max(slowest_.us, own.us), std::max(slowest_.latency_us, own.latency_us)};
+        for (std::size_t i = 0; i < own.size(); ++i) slowest_[i] = std::max(slowest_[i], own[i]);
     }
     ranks_.meet();
+    Times all{};
     if (rank == ranks_.here().front()) {
+        all = std::exchange(slowest_, {});
         if (options_.processes) {
-            const std::string mine = world::MessageWriter().add(slowest_.us).add(slowest_.latency_us).text();
-            for (const std::string& text : options_.processes->world->gather(mine)) {
+            world::MessageWriter mine;
+            for (const double us : all) mine.add(us);
+            for (const std::string& text : options_.processes->world->gather(mine.text())) {
                 world::MessageReader message(text);
-                slowest_.us = std::max(slowest_.us, message.number<double>());
-                slowest_.latency_us = std::max(slowest_.latency_us, message.number<double>());
+                for (double& us : all) us = std::max(us, message.number<double>());
             }
         }
-        CollectiveRate& rate = result_.rates[index];
-        const bool first = rate.us == 0;
-        rate.us = first ? slowest_.us : std::min(rate.us, slowest_.us);
-        rate.latency_us = first ? slowest_.latency_us : std::min(rate.latency_us, slowest_.latency_us);
-        if (rank == 0 && options_.on_rate) options_.on_rate(rate);
-        slowest_ = {};
     }
     ranks_.meet();
+    return all;
+}
+
+bool Bench::speaks(int rank, const std::string& what) const {
+    if (rank != ranks_.here().front()) return false;
+    if (rank == 0 && options_.on_progress) options_.on_progress(what);
+    return true;
+}
+
+void keep_fastest(double& known, double us) {
+    if (known == 0 || us < known) known = us;
 }
 
 // Memory allocated as a device allocates it, for the copies that are measured along with the collectives.
@@ -248,45 +179,58 @@ class Copies {
     Memory from_, to_;
 };
 
+void Bench::round(int rank, RankRunner& runner) {
+    for (std::size_t i = 0; i < plans_.collectives().size(); ++i) {
+        const BenchPlans::OfCollective& own = plans_.collectives()[i];
+        const Times times = slowest_of_all(rank, measure(own, rank, runner));
+        if (!speaks(rank, fmt::format("{} of {} bytes", name(own.rate.operation), own.rate.bytes))) continue;
+        keep_fastest(result_.rates[i].us, times[0]);
+        keep_fastest(result_.rates[i].latency_us, times[1]);
+    }
+    for (std::size_t i = 0; i < plans_.messages().size(); ++i) {
+        const BenchPlans::OfMessage& own = plans_.messages()[i];
+        const Times times = slowest_of_all(rank, measure(own, rank, runner));
+        if (!speaks(rank, fmt::format("messages of {} bytes", own.rate.bytes))) continue;
+        MessageTimes& known = result_.messages[i].in_plan;
+        keep_fastest(known.latency_us, times[0]);
+        keep_fastest(known.us, times[1]);
+        keep_fastest(known.both_us, times[2]);
+    }
+}
+
 void Bench::host(int rank, RankRunner& runner) {
     Copies copies(one_memory());
-    if (rank == ranks_.here().front()) {
-        for (const Plans::Measure& measure : plans_.measures()) result_.rates.push_back(measure.rate);
-    }
     runner.run(plans_.begin(), 0);
     runner.drain();
-    for (int round = 0; round < kCollectiveBenchRounds; ++round) {
+    for (int i = 0; i < kCollectiveBenchRounds; ++i) {
         ranks_.meet();
         if (one_memory()) {
             const double rate = copies.rate();  // while all copy
+            ranks_.meet();
+            if (rank == 0) result_.alone_copy_gbps = std::max(result_.alone_copy_gbps, copies.rate());
             if (rank == ranks_.here().front()) result_.copy_gbps = std::max(result_.copy_gbps, rate);
         }
-        for (std::size_t i = 0; i < plans_.measures().size(); ++i) {
-            bring_together(i, rank, measure(plans_.measures()[i], rank, runner));
-        }
+        round(rank, runner);
     }
     runner.run(plans_.end(), 0);
     runner.drain();
 }
 
-void Bench::complete() {
-    if (result_.copy_gbps <= 0) return;
-    for (CollectiveRate& rate : result_.rates) {
-        rate.bound_us =
-            bytes_moved(rate.operation, rate.bytes, program_.mesh().ranks) / result_.copy_gbps / 1e3;
-    }
-}
-
-CollectiveBench Bench::run() {
+void Bench::run() {
     ranks_.run([this](int rank, RankRunner& runner) { host(rank, runner); });
-    complete();
-    return std::move(result_);
 }
 
 }  // namespace
 
 CollectiveBench bench_collectives(const sharding::Program& program, const CollectiveBenchOptions& options) {
-    return Bench(program, options).run();
+    BenchPlans plans(program.mesh(), options);
+    CollectiveBench result;
+    for (const BenchPlans::OfCollective& measure : plans.collectives()) result.rates.push_back(measure.rate);
+    for (const BenchPlans::OfMessage& measure : plans.messages()) result.messages.push_back(measure.rate);
+    if (options.processes && program.job().run.device == job::DeviceKind::cpu)
+        measure_on_wire(*options.processes, options, program.job().run.timeout, result.messages);
+    Bench(program, options, plans, result).run();
+    return result;
 }
 
 }  // namespace shardscope::trainer::executor

@@ -60,6 +60,7 @@ struct Mesh {
     int context = 1;   // ranks of a context group; tensor * context * pipeline divides `ranks`
     AxisOrder order = kMegatronOrder;
     bool ring = false;  // whether neighbours in a context group send messages
+    int talkers = 0;    // each of the first so many ranks may send a message to each other one (benchmarks)
 
     int size(Axis axis) const {
         switch (axis) {
@@ -171,10 +172,22 @@ struct Mesh {
             throw std::logic_error("a message goes to a rank that is not a neighbour in its pipeline group");
         return CommunicatorId{first + channels() * from + (to == next ? 0 : 1)};
     }
+    // The same from one of the `talkers` to another; these communicators are the last ones.
+    CommunicatorId talk(int from, int to) const {
+        if (from == to || std::max(from, to) >= talkers)
+            throw std::logic_error("a message goes to a rank that this one does not talk to");
+        return CommunicatorId{first_of(Group::world) + neighbour_channels() + from * (talkers - 1) +
+                              (to < from ? to : to - 1)};
+    }
     // The ranks {from, to} of a channel; empty: it is another communicator.
     std::vector<int> ends(CommunicatorId channel) const {
         const int number = format_as(channel) - first_of(Group::world);
         if (number < 0 || number >= channel_count()) return {};
+        if (number >= neighbour_channels()) {
+            const int from = (number - neighbour_channels()) / (talkers - 1);
+            const int to = (number - neighbour_channels()) % (talkers - 1);
+            return {from, to < from ? to : to + 1};
+        }
         if (number >= channels() * ranks) {
             const int from = number - channels() * ranks;
             return {from, neighbour(Group::context, from, 1)};
@@ -182,7 +195,7 @@ struct Mesh {
         const int from = number / channels();
         return {from, neighbour(from, number % channels() == 0 ? 1 : -1)};
     }
-    int channel_count() const { return (channels() + (ring ? 1 : 0)) * ranks; }
+    int channel_count() const { return neighbour_channels() + std::max(0, talkers * (talkers - 1)); }
     // The members of every communicator by place, by id; those of channels come last.
     std::vector<std::vector<int>> communicators() const {
         std::vector<std::vector<int>> members(
@@ -289,6 +302,7 @@ struct Mesh {
         }
         return first;
     }
+    int neighbour_channels() const { return (channels() + (ring ? 1 : 0)) * ranks; }
     // Channels from each rank: to the next and the previous place, which are one in a pipeline of two.
     int channels() const { return std::min(2, pipeline - 1); }
 };

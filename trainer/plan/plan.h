@@ -155,8 +155,9 @@ struct CollectiveOp {
     Reduction reduction = Reduction::sum;
     // Of a send or recv in the pipeline group: the place there of the other rank, a neighbour
     // (Mesh::channel). In the context group, whose ranks have one Plan, what is sent goes to the next rank
-    // and what is received comes from the previous one, in a ring. Messages from one rank to another have no
-    // tag: the n-th that is sent is the n-th that is received.
+    // and what is received comes from the previous one, in a ring. In the world: the other rank, which is one
+    // of Mesh::talkers as this one is. Messages from one rank to another have no tag: the n-th that is sent
+    // is the n-th that is received.
     std::int32_t peer = -1;
     // Of an all_to_all with counts: the elements of a row. args[2] and args[3], which the host reads when it
     // enqueues the operation, are int32 numbers of rows: those that go to the members, and those that come
@@ -210,8 +211,12 @@ inline bool is_message(const Op& op) {
     return op.kind == OpKind::collective &&
            traces::schema::is_point_to_point(std::get<CollectiveOp>(op.own).operation);
 }
-// Mesh::channel of a message of a rank.
+// Mesh::channel or Mesh::talk of a message of a rank.
 inline CommunicatorId channel_of(const Mesh& mesh, int rank, const CollectiveOp& message) {
+    if (message.group == Group::world) {
+        return message.operation == Operation::send ? mesh.talk(rank, message.peer)
+                                                    : mesh.talk(message.peer, rank);
+    }
     const int peer = message.group == Group::context
                          ? mesh.neighbour(Group::context, rank, message.operation == Operation::send ? 1 : -1)
                          : mesh.member(Group::pipeline, rank, message.peer);

@@ -33,6 +33,7 @@ class Parallelism : public model::ParameterStore {
     Parallelism(const job::Job& job, plan::Mesh mesh, const model::ModuleTree& tree);
 
     const plan::Mesh& mesh() const { return mesh_; }
+    void let_talk(int ranks) { mesh_.talkers = ranks; }
 
     virtual const std::vector<UnitInfo>& units() const = 0;
     virtual int unit_of(const model::Parameter& parameter) const = 0;

@@ -56,6 +56,9 @@ class Program {
 
     const job::Job& job() const { return job_; }
     const plan::Mesh& mesh() const { return std::as_const(*parallelism_).mesh(); }
+    // Lets each of the first so many ranks send messages to each other one (Mesh::talk), in Plans that are
+    // not the Program's.
+    void let_talk(int ranks) { parallelism_->let_talk(ranks); }
     const model::ModuleTree& modules() const { return tree_; }
     // Of all roles, one after the other.
     const std::vector<UnitInfo>& units() const { return units_; }
