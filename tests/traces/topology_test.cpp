@@ -118,6 +118,15 @@ TEST(Topology, CollectivesGoAroundTheirRing) {
                 ElementsAre(HasSubstr("order of the ranks"), HasSubstr("Which GPU a rank uses")));
 }
 
+TEST(Topology, ACollectiveOfRanksThatAreNotInTheTraceIsNotCounted) {
+    RunBuilder run(2);
+    for (const int rank : {0, 1}) run.collective(rank, 0, 100, {.bytes = 4000, .group = 1, .group_size = 8});
+    const TopologyReport report = topology_report(*run.take());
+    EXPECT_THAT(report.pairs, IsEmpty());
+    EXPECT_THAT(report.notes,
+                ::testing::Contains(HasSubstr("1 collective or message is not counted: bytes")));
+}
+
 // NCCL's ring of the host is GPU0, GPU2, GPU1, GPU3; counters tell that rank r uses GPU 3 - r.
 TEST(Topology, FollowsNcclsRingAndTheGpusThatCountersTell) {
     RunBuilder run(4);

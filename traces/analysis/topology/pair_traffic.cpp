@@ -24,10 +24,24 @@ constexpr double kGiga = 1e9;
 // The number of ranks whose pairs an all-to-all still counts one by one.
 constexpr std::size_t kMostOfAllToAll = 1024;
 
+// Sums over collectives and messages.
 struct PairSums {
-    double bytes = 0;
+    double bytes = 0;  // that went this way
     std::int64_t collectives = 0, messages = 0, transfer_ns = 0;
-    Bandwidths rates;
+    // Of those with a bus bandwidth: nccl-tests' bytes on the busiest wire, and the time.
+    double bus_bytes = 0;
+    std::int64_t bus_ns = 0;
+
+    PairSums& operator+=(const PairSums& other) {
+        bytes += other.bytes;
+        collectives += other.collectives;
+        messages += other.messages;
+        transfer_ns += other.transfer_ns;
+        bus_bytes += other.bus_bytes;
+        bus_ns += other.bus_ns;
+        return *this;
+    }
+    double bus_gbps() const { return bus_ns > 0 ? bus_bytes / static_cast<double>(bus_ns) : 0; }
 };
 
 // Bytes that one rank sends to the next one of the ring for a collective of `bytes`.
@@ -56,6 +70,7 @@ class TrafficByPair {
             if (rows.rank[i] < trace.ranks.size())
                 members_[rows.group[i]].insert(trace.ranks[rows.rank[i]].number);
         for (const CollectiveTimes& c : collective_list(trace, selection)) add(c);
+        spread();
     }
 
     TopologyReport take() {
@@ -85,45 +100,56 @@ class TrafficByPair {
                 ++unknown_;
                 return;
             }
-            put(c.ends.source, c.ends.destination, c, static_cast<double>(c.bytes), true);
+            sums_[{c.ends.source, c.ends.destination}] += sums_of(c, static_cast<double>(c.bytes), true);
             return;
         }
         const auto group = members_.find(c.group);
-        if (group == members_.end() || group->second.size() < 2) {
+        const auto size = static_cast<std::size_t>(std::max(2, c.group_size));
+        if (group == members_.end() || group->second.size() < size) {  // some ranks are not in the trace
             ++unknown_;
             return;
         }
-        const std::vector<int>& ring = ring_of(c.group, group->second);
-        const auto n = static_cast<double>(ring.size());
-        if (c.operation == schema::Operation::all_to_all && ring.size() <= kMostOfAllToAll) {
-            for (const int from : ring)
-                for (const int to : ring)
-                    if (from != to) put(from, to, c, static_cast<double>(c.bytes) / n, false);
-            return;
-        }
-        const auto bytes = ring_bytes(c.operation, static_cast<double>(c.bytes), n);
-        if (!bytes) {
+        const auto n = static_cast<double>(group->second.size());
+        const auto all = static_cast<double>(c.bytes);
+        if (c.operation == schema::Operation::all_to_all && group->second.size() <= kMostOfAllToAll) {
+            each_to_each_[c.group] += sums_of(c, all / n, false);
+        } else if (const auto bytes = ring_bytes(c.operation, all, n)) {
+            around_[c.group] += sums_of(c, *bytes, false);
+        } else {
             ++unknown_;
-            return;
         }
-        for (std::size_t i = 0; i < ring.size(); ++i)
-            put(ring[i], ring[(i + 1) % ring.size()], c, *bytes, false);
     }
 
-    const std::vector<int>& ring_of(std::int64_t group, const std::set<int>& members) {
-        const auto at = rings_.find(group);
-        if (at != rings_.end()) return at->second;
+    // What is summed up by group goes to its pairs.
+    void spread() {
+        for (const auto& [group, sums] : around_) {
+            const std::vector<int> ring = ring_of(members_.at(group));
+            for (std::size_t i = 0; i < ring.size(); ++i)
+                sums_[{ring[i], ring[(i + 1) % ring.size()]}] += sums;
+        }
+        for (const auto& [group, sums] : each_to_each_) {
+            for (const int from : members_.at(group))
+                for (const int to : members_.at(group))
+                    if (from != to) sums_[{from, to}] += sums;
+        }
+    }
+
+    std::vector<int> ring_of(const std::set<int>& members) {
         RingOrder order = ring_order(trace_, gpus_, {members.begin(), members.end()});
         assumed_ = assumed_ || (!order.told && order.ranks.size() > 2);
-        return rings_[group] = std::move(order.ranks);
+        return std::move(order.ranks);
     }
 
-    void put(int from, int to, const CollectiveTimes& c, double bytes, bool message) {
-        PairSums& sums = sums_[{from, to}];
-        sums.bytes += bytes;
+    static PairSums sums_of(const CollectiveTimes& c, double bytes, bool message) {
+        PairSums sums;
+        sums.bytes = bytes;
         ++(message ? sums.messages : sums.collectives);
-        sums.transfer_ns += std::max<std::int64_t>(0, c.transfer_ns);
-        sums.rates.add(c.operation, c.bytes, c.transfer_ns, c.group_size);
+        sums.transfer_ns = std::max<std::int64_t>(0, c.transfer_ns);
+        const double factor = bus_factor(c.operation, c.group_size);
+        if (std::isnan(factor) || c.transfer_ns <= 0) return sums;
+        sums.bus_bytes = factor * static_cast<double>(c.bytes);
+        sums.bus_ns = c.transfer_ns;
+        return sums;
     }
 
     // The host and node of a rank's GPU.
@@ -153,8 +179,7 @@ class TrafficByPair {
         pair.collectives = sums.collectives;
         pair.messages = sums.messages;
         pair.transfer_us = static_cast<double>(sums.transfer_ns) * 1e-3;
-        pair.bus_gbps = sums.rates.busbw();
-        if (!std::isfinite(pair.bus_gbps)) pair.bus_gbps = 0;
+        pair.bus_gbps = sums.bus_gbps();
         const End &a = end_of(from), &b = end_of(to);
         pair.from_host = a.host;
         pair.to_host = b.host;
@@ -219,12 +244,11 @@ class TrafficByPair {
         if (assumed_) {
             report.notes.emplace_back(
                 "The order of rings is not in the trace: bytes of collectives are counted along the order of "
-                "the "
-                "ranks (NCCL_GRAPH_DUMP_FILE tells NCCL's).");
+                "the ranks (NCCL_GRAPH_DUMP_FILE tells NCCL's).");
         }
         if (unknown_ > 0) {
             report.notes.push_back(fmt::format(
-                "{} of unknown bytes, ends or root not counted.",
+                "{} not counted: bytes, ends or root are unknown, or some of the ranks are not in the trace.",
                 store::counted(unknown_, "collective or message is", "collectives and messages are")));
         }
         const bool guessed = std::any_of(gpus_.begin(), gpus_.end(),
@@ -240,10 +264,10 @@ class TrafficByPair {
     const store::Trace& trace_;
     std::vector<HostTopology> hosts_;
     std::vector<RankGpu> gpus_;
-    std::map<int, std::size_t> index_;                // of a rank's number
-    std::map<int, End> ends_;                         // of a rank's number
-    std::map<std::int64_t, std::set<int>> members_;   // of a group
-    std::map<std::int64_t, std::vector<int>> rings_;  // of a group
+    std::map<int, std::size_t> index_;                        // of a rank's number
+    std::map<int, End> ends_;                                 // of a rank's number
+    std::map<std::int64_t, std::set<int>> members_;           // of a group
+    std::map<std::int64_t, PairSums> around_, each_to_each_;  // of a group's rings, and of its all-to-alls
     std::map<std::pair<int, int>, PairSums> sums_;
     std::int64_t unknown_ = 0;
     bool assumed_ = false;
