@@ -119,6 +119,12 @@ TEST(TopologyText, ReadsBlanksInsteadOfTabsAndLinesOfWindows) {
     EXPECT_EQ(topology.devices[0].cpus, "0-15,32-47");
 }
 
+TEST(TopologyText, LeavesOutPairsThatAreNotKnown) {
+    const Topology topology = read("\tGPU0\tGPU1\tNIC0\nGPU0\tX\t-\tPIX\nGPU1\t-\tX\t-\nNIC0\tPIX\t-\tX\n");
+    ASSERT_THAT(topology.topology, SizeIs(1));
+    EXPECT_EQ(topology.topology[0].link, "PIX");
+}
+
 TEST(TopologyText, BeginsAnotherHostWhereALineNamesIt) {
     const Topology topology = read(joined({"Host node7", kNeighbours, "Host node8", kAllReach}));
     ASSERT_THAT(topology.topology, SizeIs(12));

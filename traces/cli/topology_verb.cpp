@@ -33,6 +33,13 @@ std::string list_of(const std::vector<std::string>& names) {
     return text;
 }
 
+// The number of NCCL's rings.
+std::int64_t rings_of(const importer::Topology& topology) {
+    std::int64_t rings = 0;
+    for (const auto& [key, value] : topology.facts) rings += 1 + std::count(value.begin(), value.end(), ';');
+    return rings;
+}
+
 // The hosts of the rows that name none: those that the user gives, else the trace's only one.
 std::vector<std::string> hosts_of_rows(const std::string& file, const std::string& from,
                                        const std::vector<std::string>& given,
@@ -107,9 +114,9 @@ Work topology_verb(Options& options) {
             return LongWork::stopped_status() != 0 ? LongWork::stopped_status() : kFailed;
         }
         print_notes(topology.notes);
-        print(render_rows({{"file"}, {"devices"}, {"links"}},
+        print(render_rows({{"file"}, {"devices"}, {"links"}, {"rings"}},
                           {{output.path, static_cast<std::int64_t>(topology.devices.size()),
-                            static_cast<std::int64_t>(topology.topology.size())}},
+                            static_cast<std::int64_t>(topology.topology.size()), rings_of(topology)}},
                           inputs.format));
         return kDone;
     };

@@ -69,6 +69,11 @@ void add_link(std::map<int, std::pair<std::string, std::string>>& legend, const 
                                      : std::pair(link, analysis::link_meaning(link));
 }
 
+// An empty line before what follows.
+void begin_section(std::string& text) {
+    if (!text.empty() && !text.ends_with("\n\n")) text += '\n';
+}
+
 std::string host_text(const HostTopology& host) {
     std::vector<std::size_t> all, gpus;
     for (std::size_t n = 0; n < host.nodes.size() && n < kMostPrinted; ++n) {
@@ -79,9 +84,9 @@ std::string host_text(const HostTopology& host) {
     std::set<std::string> statuses;
     const bool has_links = std::any_of(host.links.begin(), host.links.end(),
                                        [](const auto& link) { return !link.second.link.empty(); });
-    std::string text = fmt::format("Host {}\n", printable(host.host.empty() ? "unknown" : host.host));
+    std::string text = host.host.empty() ? "" : fmt::format("Host {}\n\n", printable(host.host));
     if (has_links) {
-        text += "\nLinks (nvidia-smi topo -m)\n";
+        text += "Links (nvidia-smi topo -m)\n";
         text += matrix(host, all, true, [&](std::size_t a, std::size_t b) -> std::string {
             const TopologyLink* link = host.link(a, b);
             if (link == nullptr || link->link.empty()) return "-";
@@ -93,7 +98,8 @@ std::string host_text(const HostTopology& host) {
         if (std::none_of(host.links.begin(), host.links.end(),
                          [&](const auto& link) { return !(link.second.*access.status).empty(); }))
             continue;
-        text += fmt::format("\n{} (nvidia-smi topo -p2p {})\n", access.title, access.option);
+        begin_section(text);
+        text += fmt::format("{} (nvidia-smi topo -p2p {})\n", access.title, access.option);
         text += matrix(host, gpus, false, [&](std::size_t a, std::size_t b) -> std::string {
             const TopologyLink* link = host.link(a, b);
             if (link == nullptr || (link->*access.status).empty()) return "U";
@@ -107,14 +113,19 @@ std::string host_text(const HostTopology& host) {
     for (const std::string& status : statuses)
         if (const auto meaning = analysis::access_meaning(status); !meaning.empty())
             legend.emplace_back(status, meaning);
-    if (!legend.empty()) text += "\nLegend\n" + legend_text(legend);
+    const auto add = [&text](const char* title, const std::string& content) {
+        if (content.empty()) return;
+        begin_section(text);
+        text += title + content;
+    };
+    add("Legend\n", legend_text(legend));
     std::string adapters, names;
     for (const TopologyNode& node : host.nodes) {
         if (node.name.empty()) continue;
         (node.gpu ? names : adapters) += fmt::format("  {}: {}\n", node.label, printable(node.name));
     }
-    if (!adapters.empty()) text += "\nNetwork adapters\n" + adapters;
-    if (!names.empty()) text += "\nGPUs\n" + names;
+    add("Network adapters\n", adapters);
+    add("GPUs\n", names);
     if (host.nodes.size() > kMostPrinted)
         text += fmt::format("\n{} of its {} devices are shown; --format json has all.\n", kMostPrinted,
                             host.nodes.size());

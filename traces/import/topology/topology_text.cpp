@@ -272,7 +272,7 @@ class TableReader {
                              table_->head.devices[table_->rows], table_->head.devices[column],
                              column == table_->rows ? "X" : "a link or a status"));
         }
-        if (word == "X") return;
+        if (word == "X" || word == "-") return;  // itself; unknown, as info --topology prints it
         const bool link = is_link(word);
         if (!link && !is_one_of(kAccess, word))
             fail(fmt::format(
