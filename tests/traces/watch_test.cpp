@@ -145,7 +145,7 @@ TEST(Display, a_log_has_one_line) {
               "0:12:31 running, step 452 of 1,000 (45.2 %), epoch 1.50 of 3, loss 2.3145, 12,346 tokens/s, 6 "
               "min 12 s "
               "left");
-    EXPECT_THAT(log_line(hanging(8)), HasSubstr("left: rank 5 has not entered"));
+    EXPECT_THAT(log_line(hanging(8)), HasSubstr("tokens/s: rank 5 has not entered"));
     EXPECT_EQ(log_line(RunStatus()), "0:00:00 starting");
 }
 

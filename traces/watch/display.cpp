@@ -61,6 +61,11 @@ std::string epoch_words(const RunStatus& run) {
     return fmt::format("epoch {:.2f}{}", *run.epoch, run.epochs ? fmt::format(" of {}", *run.epochs) : "");
 }
 
+// While ranks wait, nobody knows.
+bool knows_time_left(const RunStatus& run) {
+    return run.left_s && !is_over(run.state) && run.state != status::RunState::waiting;
+}
+
 // The parts one after the other, each whole, in as many lines as they need.
 void flow(const std::vector<std::string>& parts, std::size_t width, std::vector<DisplayLine>& lines) {
     std::string line;
@@ -113,7 +118,7 @@ void add_figures(const RunStatus& run, std::size_t width, std::vector<DisplayLin
     if (run.loss) parts.push_back(fmt::format("loss {:.4f}", *run.loss));
     if (run.rate) parts.push_back(rate_words(run));
     if (run.step_s) parts.push_back(time_words(*run.step_s) + " a step");
-    if (run.left_s && !is_over(run.state)) parts.push_back(duration_words(*run.left_s) + " left");
+    if (knows_time_left(run)) parts.push_back(duration_words(*run.left_s) + " left");
     if (run.slowest_rank) parts.push_back(fmt::format("slowest: rank {}", *run.slowest_rank));
     if (run.processes) {
         parts.push_back(
@@ -346,7 +351,7 @@ std::string log_line(const RunStatus& run) {
     if (run.loss) add(fmt::format("loss {:.4f}", *run.loss));
     if (run.rate) add(rate_words(run));
     if (run.events) add(fmt::format("{} events", store::grouped(*run.events)));
-    if (run.left_s && !is_over(run.state)) add(duration_words(*run.left_s) + " left");
+    if (knows_time_left(run)) add(duration_words(*run.left_s) + " left");
     return text + (run.reason.empty() ? "" : ": " + report::printable(run.reason));
 }
 

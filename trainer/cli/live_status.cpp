@@ -164,10 +164,15 @@ std::string LiveStatus::address() const {
     return server_ ? to_text(server_->address()) : std::string();
 }
 
+void LiveStatus::watch_stop(const std::atomic<bool>* stop) {
+    const std::lock_guard lock(mutex_);
+    stop_ = stop;
+}
+
 void LiveStatus::end(RunState state, const std::string& reason) {
-    stop_ = nullptr;
     {
         const std::lock_guard lock(mutex_);
+        stop_ = nullptr;
         if (over_) return;
         over_ = true;
         state_ = state;
@@ -199,15 +204,16 @@ std::string LiveStatus::line() {
     status.pid = ::getpid();
     status.number = ++lines_;
     status.time_s = seconds_between(start_, Clock::now());
+    bool stopping = false;
     {
         const std::lock_guard lock(mutex_);
         status.state = state_;
         status.reason = reason_;
+        stopping = stop_ && stop_->load(std::memory_order_relaxed);
     }
     add_steps(status);
-    const std::atomic<bool>* const stop = stop_;
     if (!is_over(status.state)) {
-        if (stop && stop->load(std::memory_order_relaxed)) {
+        if (stopping) {
             status.state = RunState::stopping;
         } else if (!status.steps_done) {
             status.state = RunState::starting;

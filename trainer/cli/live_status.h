@@ -46,7 +46,7 @@ class LiveStatus {
     std::string address() const;
 
     // The run is asked to end: as long as *stop is true. Until end().
-    void watch_stop(const std::atomic<bool>* stop) { stop_ = stop; }
+    void watch_stop(const std::atomic<bool>* stop);
     // How the run has ended. `reason`: one sentence; may be empty.
     void end(traces::status::RunState state, const std::string& reason);
 
@@ -76,7 +76,6 @@ class LiveStatus {
     const Clock::time_point start_ = Clock::now();
     executor::LiveBoard board_;
     std::shared_ptr<Heard> heard_;
-    std::atomic<const std::atomic<bool>*> stop_ = nullptr;
 
     // Used by the server's thread only.
     std::int64_t lines_ = 0;
@@ -85,6 +84,7 @@ class LiveStatus {
     std::mutex mutex_;  // of what follows
     std::condition_variable ends_;
     bool over_ = false;
+    const std::atomic<bool>* stop_ = nullptr;
     traces::status::RunState state_ = traces::status::RunState::running;
     std::string reason_;
 

@@ -179,6 +179,7 @@ void Training::say(const std::string& line) {
 
 // Handles a run that cannot continue.
 void Training::failed(const std::exception& error) {
+    if (live_) live_->end(traces::status::RunState::failed, sentence_of(error));
     const ErrorReporter reporter = joined_ ? joined_->reporter(error) : ErrorReporter::first;
     // This comes first: if another process was killed, the launcher soon kills this one.
     if (reporter != ErrorReporter::other) tell(error);
@@ -191,7 +192,6 @@ void Training::failed(const std::exception& error) {
 // Reports why the run ended, and where the recording up to that point is.
 void Training::tell(const std::exception& error) {
     if (progress_) progress_->end();
-    if (live_) live_->end(traces::status::RunState::failed, sentence_of(error));
     const std::string where = trace_->parts_kept();
     if (!where.empty()) fmt::print(stderr, "{}\n", where);
     fmt::print(stderr, "shardscope-train: {}\n", sentence_of(error));
