@@ -30,7 +30,7 @@ done
 (cd "$work" && "$bin/shardscope-train" "${job%/*}/fp16.toml" --trace fp16.sqlite >/dev/null)
 (cd "$work" && "$bin/shardscope-train" plan "${job%/*}/gpt_7b.toml" -o plan.sqlite >/dev/null)
 
-# A GPT on two hosts of eight GPUs, simulated, with their links as nvidia-smi prints them; and collectives by size.
+# A GPT on two hosts of eight GPUs, simulated, with their links as nvidia-smi prints them.
 (cd "$work" && "$bin/shardscope-train" "${job%/*}/gpt_3d.toml" --trace hosts.sqlite --run.device=sim --run.steps=2 \
     --sim.cluster="${job%/*}/clusters/h100_ib.toml" --sim.trace_ranks=16 --run.ranks=16 --model.layers=8 --model.heads=16 \
     --model.width=2048 --model.context=1024 --parallel.pipeline=2 --parallel.tensor=4 --train.accumulation=4 >/dev/null)
@@ -48,8 +48,6 @@ awk 'BEGIN {
 }' >"$work/topology.txt"
 (cd "$work" && "$bin/shardscope-trace" topology hosts.sqlite --from topology.txt --host node-0 --host node-1 \
     -o wired.sqlite >/dev/null)
-(cd "$work" && "$bin/shardscope-train" "${job%/*}/mlp.toml" --run.processes=2 --bench-collectives --trace bench.sqlite \
-    >/dev/null)
 
 # A GPT on 8 places of a pipeline, simulated: 1F1B, ZB-V, and 16 pipelines beside each other.
 simulate() {
@@ -106,7 +104,7 @@ printf '%s\n' "set size 1400x960" "open fp16.sqlite" wait "panel training" wait 
 printf '%s\n' "set size 1400x820" "open wired.sqlite" wait "panel topology" wait "click topology.colors.bytes" \
     "click topology.node.node-0/GPU0" "click topology.node.node-1/GPU0" \
     "hover topology.picture at 50% 95%" wait "shot $folder/topology.png" \
-    "open bench.sqlite" wait "set trace bench.sqlite" "panel collectives" wait "click collectives.show.bandwidth" wait \
+    "panel collectives" wait "click collectives.show.bandwidth" wait \
     "shot $folder/bandwidth.png" >"$work/wires.script"
 (cd "$work" && "$bin/shardscope-view" --script wires.script)
 for name in schedule schedule_zb_v; do

@@ -192,8 +192,8 @@ function paint() {
       write(group.note, NAMES + 4, y + line.h / 2, view.width - 8, theme.dim);
       continue;
     }
-    if (!line.n) write(line.curve ? `${line.curve.label}, up to ${amount(line.curve, line.curve.most)}` : line.row.label,
-      20, y + (line.curve ? 10 : line.h / 2), NAMES - 26, line.curve ? theme.dim : theme.text);
+    if (!line.n) write(line.curve ? line.curve.label : line.row.label, 20, y + (line.curve ? 11 : line.h / 2), NAMES - 26, theme.text);
+    if (line.curve) write(`up to ${amount(line.curve, line.curve.most)}`, 20, y + 27, NAMES - 26, theme.dim);
     draw.save();
     draw.translate(NAMES, 0);
     draw.beginPath();
