@@ -114,22 +114,16 @@ device::StreamEvent CpuDevice::meet(device::StreamIndex stream, const device::Wa
     auto meeting =
         groups_.of(collective.communicator).join(collective.place, collective.sequence, collective.call);
     const plan::Operation operation = collective.call.operation;
-    if (options_.live) {
-        meeting->on_part_arrive(
-            part, [live = options_.live, rank = rank_of(stream), operation, group = collective.communicator,
-                   number = collective.sequence] { live->entered(rank, group, number, operation); });
-    }
-    if (collective.recorded || options_.live) {
+    meeting->show(part,
+                  {options_.live, rank_of(stream), collective.communicator, collective.sequence, operation});
+    if (collective.recorded) {
         // The kernel's time is from this rank's arrival to its own data in place; an all_reduce's is in place
         // when all parts are done, because each part writes to every rank.
         const bool ends_together =
             operation == plan::Operation::all_reduce || operation == plan::Operation::barrier;
         meeting->on_part_complete(
-            part, [this, kernel = collective.kernel, row = collective.row, ends_together,
-                   rank = rank_of(stream), recorded = collective.recorded, group = collective.communicator,
-                   number = collective.sequence](Ticks arrived, Ticks own_end, Ticks last_end, int worker) {
-                if (options_.live) options_.live->left(rank, group, number);
-                if (!recorded) return;
+            part, [this, kernel = collective.kernel, row = collective.row, ends_together](
+                      Ticks arrived, Ticks own_end, Ticks last_end, int worker) {
                 log_of(worker).kernel(arrived, ends_together ? last_end : own_end, kernel);
                 log_of(worker).collective(row);
             });

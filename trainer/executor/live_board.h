@@ -87,4 +87,20 @@ class LiveBoard {
     Cell<double> loss_{0}, step_s_{0}, first_seconds_{0}, seconds_{0}, epoch_{-1};  // epoch -1: it has none
 };
 
+// A rank's part in one collective, as the board is told of it.
+struct LiveCollective {
+    LiveBoard* board = nullptr;  // null: nobody can watch the run
+    int rank = 0;
+    plan::CommunicatorId group = plan::CommunicatorId::world;
+    std::int64_t number = 0;
+    traces::schema::Operation operation{};
+
+    void enter() const {
+        if (board) board->entered(rank, group, number, operation);
+    }
+    void leave() const {
+        if (board) board->left(rank, group, number);
+    }
+};
+
 }  // namespace shardscope::trainer::executor

@@ -29,6 +29,7 @@
 
 #include "profiler/base/clock.h"
 #include "trainer/device/stream_event.h"
+#include "trainer/executor/live_board.h"
 
 namespace shardscope::trainer::executor {
 
@@ -57,17 +58,15 @@ class Meeting {
     void on_part_complete(std::size_t part, Completion completion) {
         parts_[part].completion = std::move(completion);
     }
-    // `arrival` is called when the rank arrives, with the scheduler's lock held: it must be short.
-    void on_part_arrive(std::size_t part, std::function<void()> arrival) {
-        parts_[part].arrival = std::move(arrival);
-    }
+    // Told when the rank arrives, and when all parts are done. Costs no allocation, as a function would.
+    void show(std::size_t part, const LiveCollective& live) { parts_[part].live = live; }
 
   private:
     friend class Scheduler;
     struct Part {
         Work work;
         Completion completion;
-        std::function<void()> arrival;
+        LiveCollective live;
         int home = -1;  // of the stream that arrived
         profiler::Ticks arrived{0}, done{0};
     };
