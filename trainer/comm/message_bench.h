@@ -20,7 +20,7 @@ int window_of(std::int64_t bytes);
 struct MessageBenchOptions {
     double seconds = 0.02;    // of each of the rounds, about; a round has at least one exchange
     int rounds = 5;           // the fastest counts
-    bool polls = true;        // without a pause while it waits; else it sleeps between polls
+    bool polls = true;        // without a pause for the first 100 us of a wait; else it sleeps between polls
     double timeout_s = 60.0;  // WireError if a message takes longer
 };
 
