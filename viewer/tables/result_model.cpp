@@ -91,7 +91,7 @@ std::shared_ptr<CellTable> result_model(const ResultTable& result, std::span<con
 
 std::shared_ptr<CellTable> whole_model(const ResultTable& result,
                                        std::initializer_list<std::string_view> bars) {
-    constexpr float kText = 6.5F, kNumber = 5.5F;
+    constexpr float kText = 6.5F, kNumber = 5.5F, kLetter = 0.6F;
     std::vector<ColumnLook> looks;
     int priority = static_cast<int>(result.columns.size());  // the last are hidden first
     for (std::size_t c = 0; c < result.columns.size(); ++c) {
@@ -100,7 +100,8 @@ std::shared_ptr<CellTable> whole_model(const ResultTable& result,
         if (!shown_in_table(result, c)) continue;
         const bool bar = std::find(bars.begin(), bars.end(), column.key) != bars.end();
         looks.push_back({.key = column.key,
-                         .width = column.unit == Unit::text ? kText : kNumber,
+                         .width = std::max(column.unit == Unit::text ? kText : kNumber,
+                                           kLetter * static_cast<float>(column.title.size())),
                          .priority = bar ? priority + static_cast<int>(result.columns.size()) : priority,
                          .bar = bar ? theme::accent() : 0,
                          .where_known = true});
