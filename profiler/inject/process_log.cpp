@@ -102,8 +102,7 @@ namespace {
 // --- the record file -------------------------------------------------------------------------------------
 
 int rank_from_environment() {
-    for (const char* variable : {"RANK", "HOROVOD_RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK",
-                                 "SLURM_PROCID", "LOCAL_RANK"}) {
+    for (const char* variable : kRankVariables) {
         const char* text = ::getenv(variable);
         if (text == nullptr || *text < '0' || *text > '9') continue;
         char* end = nullptr;

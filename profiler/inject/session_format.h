@@ -16,6 +16,10 @@ inline constexpr char kSessionVariable[] = "SHARDSCOPE_SESSION";  // path of the
 inline constexpr char kSessionFile[] = "session";
 inline constexpr char kRecordSuffix[] = ".records";
 
+// The environment variables in which a process may find its rank; the first that has a number counts.
+inline constexpr const char* kRankVariables[] = {
+    "RANK", "HOROVOD_RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID", "LOCAL_RANK"};
+
 inline constexpr std::uint64_t kSessionMagic = 0x53455353'44524853;  // "SHRDSSES"
 inline constexpr std::uint64_t kProcessMagic = 0x434F5250'44524853;  // "SHRDPROC"
 

@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "profiler/record/findings.h"
-#include "profiler/record/host_counters.h"
 #include "profiler/record/process_records.h"
 #include "profiler/recorder/calibration.h"
+#include "profiler/sampler/process_counters.h"
 #include "traces/store/sink.h"
 
 namespace shardscope::profiler {
@@ -57,6 +57,7 @@ class Collector {
     // The living processes of this tool's pid namespace that write records, and their ranks.
     std::vector<WatchedProcess> living() const;
 
+    bool has_rank(int rank) const { return ranks_.count(rank) != 0; }
     // Whether a process of this tool's own pid namespace is known.
     bool knows(std::int64_t pid) const { return row_pids_.knows(own_pid_namespace(), pid); }
     // Grows whenever anything at all is recorded.

@@ -66,7 +66,7 @@ void add_options(CLI::App& app, RecordOptions& options, Texts& texts) {
                  "Record each launch of a CUDA graph as one event, without its kernels, which costs less");
     app.add_flag("--nccl,!--no-nccl", options.nccl, "Record NCCL's own account of its operations [on]");
     app.add_flag("--counters,!--no-counters", options.counters,
-                 "Record processor, memory and GPU use ten times per second [on]");
+                 "Sample processes, the host, its GPUs and network adapters ten times per second [on]");
     app.add_option("--sample", options.sample_hertz,
                    "Sample the stacks of threads HZ times per second of their processor time, such as 997 "
                    "[0: never]")

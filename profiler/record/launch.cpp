@@ -100,10 +100,15 @@ Command::Command(const std::vector<std::string>& arguments, const Variables& var
     throw launch_error(arguments[0], reason);
 }
 
-std::optional<int> Command::wait(std::chrono::milliseconds time) {
+std::optional<int> Command::wait(std::chrono::milliseconds time, const std::function<void()>& at_end) {
     if (status_) return status_;
     pollfd what{signals_.get(), POLLIN, 0};
     if (::poll(&what, 1, static_cast<int>(time.count())) > 0) pass_signals_on();
+    siginfo_t ended{};
+    if (::waitid(P_PID, static_cast<id_t>(pid_), &ended, WEXITED | WNOHANG | WNOWAIT) != 0 ||
+        ended.si_pid != pid_)
+        return std::nullopt;
+    if (at_end) at_end();
     int status = 0;
     if (::waitpid(pid_, &status, WNOHANG) != pid_) return std::nullopt;
     status_ = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);

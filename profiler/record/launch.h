@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -38,8 +39,8 @@ class Command {
     pid_t pid() const { return pid_; }
 
     // Waits at most that long, and passes signals on. Returns the exit status (128 + n after a signal) once
-    // the command has ended.
-    std::optional<int> wait(std::chrono::milliseconds time);
+    // the command has ended; `at_end` is called just before, while the system still knows what it has used.
+    std::optional<int> wait(std::chrono::milliseconds time, const std::function<void()>& at_end = {});
 
     // For use once the command has ended: whether a signal since the last call asks this process to end too.
     bool told_to_end();

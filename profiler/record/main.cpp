@@ -4,8 +4,8 @@
 #include <exception>
 
 #include "profiler/record/command_line.h"
-#include "profiler/record/gpu_counters.h"
 #include "profiler/record/record_command.h"
+#include "profiler/sampler/patient_thread.h"
 #include "traces/report/text_table.h"
 
 int main(int argc, char** argv) try {
@@ -13,7 +13,7 @@ int main(int argc, char** argv) try {
     const CommandLine line = parse_command_line(argc, argv);
     if (line.status) return *line.status;
     const int status = record(line.options);
-    if (GpuCounters::stuck()) std::_Exit(status);
+    if (PatientThread::any_left_behind()) std::_Exit(status);
     return status;
 } catch (const std::exception& error) {
     std::fprintf(stderr, "shardscope-record: %s\n",

@@ -73,16 +73,18 @@ std::optional<std::string> environment_variable(const std::string& name) {
 std::optional<LaunchedRank> launched_rank(const Environment& environment) {
     // A batch script of Slurm has SLURM_PROCID and SLURM_NTASKS too, but is one process: only srun's tasks
     // have SLURM_STEP_NUM_TASKS.
-    constexpr std::pair<const char*, const char*> kLaunchers[] = {
-        {"RANK", "WORLD_SIZE"},
-        {"HOROVOD_RANK", "HOROVOD_SIZE"},
-        {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
-        {"PMI_RANK", "PMI_SIZE"},
-        {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS"}};
-    for (const auto& [rank_variable, ranks_variable] : kLaunchers) {
-        const auto rank = number(environment(rank_variable));
-        const auto ranks = number(environment(ranks_variable));
-        if (rank && ranks && *ranks > 1) return LaunchedRank{*rank, *ranks};
+    constexpr struct {
+        const char *rank, *ranks, *local_rank;
+    } kLaunchers[] = {{"RANK", "WORLD_SIZE", "LOCAL_RANK"},
+                      {"HOROVOD_RANK", "HOROVOD_SIZE", "HOROVOD_LOCAL_RANK"},
+                      {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK"},
+                      {"PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID"},
+                      {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID"}};
+    for (const auto& variables : kLaunchers) {
+        const auto rank = number(environment(variables.rank));
+        const auto ranks = number(environment(variables.ranks));
+        if (rank && ranks && *ranks > 1)
+            return LaunchedRank{*rank, *ranks, number(environment(variables.local_rank))};
     }
     return std::nullopt;
 }

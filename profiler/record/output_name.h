@@ -17,6 +17,7 @@ std::optional<std::string> environment_variable(const std::string& name);
 // The place that a launcher (torchrun, mpirun, srun) gives this process, if it started several.
 struct LaunchedRank {
     int rank = 0, ranks = 1;
+    std::optional<int> local_rank;  // among those of its host, if the launcher says it
 };
 std::optional<LaunchedRank> launched_rank(const Environment& environment);
 

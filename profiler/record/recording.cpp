@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cerrno>
 #include <chrono>
+#include <cstddef>
 #include <cstring>
 #include <ctime>
 #include <exception>
@@ -20,6 +21,7 @@
 #include "profiler/record/command_line.h"
 #include "profiler/record/injection.h"
 #include "profiler/record/wording.h"
+#include "profiler/sampler/process_tree.h"
 #include "shardscope/version.h"
 #include "traces/store/machine.h"
 
@@ -34,7 +36,8 @@ constexpr std::int64_t kCommitPeriodNs = 500'000'000;
 constexpr std::int64_t kRowsPerCommit = 100'000;
 // How long to wait for device work launched before a stop: programs report ended work each second.
 constexpr std::int64_t kLateNs = 2'000'000'000;
-constexpr std::int64_t kLateShare = 16;  // 1/16 of --max-size is reserved for that work
+constexpr std::int64_t kLookPeriodNs = 500'000'000;  // for new processes, of which counters are sampled
+constexpr std::int64_t kLateShare = 16;              // 1/16 of --max-size is reserved for that work
 
 std::int64_t utc_ns() {
     timespec t;
@@ -133,7 +136,10 @@ int Recording::run() {
     }
     guarded([&] { open_output(); });
     std::optional<int> status;
-    while (!(status = command_->wait(kDrainPeriod))) guarded([&] { tick(); });
+    const auto at_end = [&] {
+        if (counters_ != nullptr && recording_) counters_->sample_now();
+    };
+    while (!(status = command_->wait(kDrainPeriod, at_end))) guarded([&] { tick(); });
     ended_ = true;
     close_status(*status);
     guarded([&] { finish(*status); });
@@ -185,7 +191,7 @@ void Recording::open_output() {
     }
     if (live_ != nullptr) sink_->show(&live_->rows());
     collector_ = std::make_unique<Collector>(session_.directory(), *sink_, clock_, origin_);
-    if (options_.counters) counters_ = std::make_unique<CounterSampler>(origin_);
+    if (options_.counters) start_counters();
     describe_run(*sink_);
     if (stacks_ != nullptr && !stacks_->refusal().empty())
         sink_->add(traces::schema::DiagnosticRow{0, traces::schema::Severity::warning, stacks_->refusal()});
@@ -231,7 +237,7 @@ void Recording::tick() {
     }
     if (recent_ != nullptr) recent_->advance(now);
     collector_->drain();
-    sample_counters(now);
+    take_counters();
     sample_stacks();
     look_for_hang(now);
     commit_when_due(now);
@@ -251,6 +257,7 @@ void Recording::set_recording(bool on, std::int64_t now) {
     const bool by_signal = options_.toggle_signal != 0;
     started_ = true;
     recording_ = on;
+    if (on) counted_from_ns_ = now;
     session_.set_state(on ? SessionState::recording : SessionState::waiting);
     if (!on) collector_->pause(now);
     if (!by_signal) return;
@@ -262,6 +269,8 @@ void Recording::set_recording(bool on, std::int64_t now) {
 }
 
 void Recording::stop(std::int64_t now) {
+    take_counters();
+    counters_.reset();
     stopped_ns_ = now;
     recording_ = false;
     session_.set_state(SessionState::stopped);
@@ -278,14 +287,56 @@ void Recording::take_late(std::int64_t now) {
     sink_->commit();
 }
 
-void Recording::sample_counters(std::int64_t now) {
-    if (counters_ == nullptr) return;
-    if (!recording_ || (writer_ != nullptr && writer_->is_full())) return counters_->discard();
+void Recording::start_counters() {
+    SamplerOptions options;
+    options.origin = origin_;
+    options.host = traces::store::host_name("");
+    options.from_the_start = true;
+    options.alone = !launched_;
+    options.whole_host = !launched_ || launched_->local_rank.value_or(0) == 0;
+    options.visible_gpus = environment_variable("CUDA_VISIBLE_DEVICES");
+    options.rank_of = rank_of_process;
+    look_for_children(now_ns());
+    try {
+        counters_ = std::make_unique<Counters>(std::move(options), watched());
+    } catch (const std::system_error& error) {
+        sink_->add(traces::schema::DiagnosticRow{
+            now_ns(), traces::schema::Severity::warning,
+            fmt::format("counters are not recorded: their thread cannot be started: {}", error.what())});
+    }
+}
+
+// Finds the processes of the command, also those that write no records.
+void Recording::look_for_children(std::int64_t now) {
+    if (now < next_look_ns_) return;
+    next_look_ns_ = now + kLookPeriodNs;
+    children_.clear();
+    for (const pid_t pid : process_tree(SystemFiles(), command_->pid())) {
+        // A rank that no process has recorded has no row that says where it ran.
+        const int rank = launched_ ? launched_->rank : rank_of_process(pid);
+        children_.push_back({pid, launched_ || collector_->has_rank(rank) ? rank : -1});
+    }
+}
+
+// The command's processes: those that write records, with their ranks, and the others.
+std::vector<WatchedProcess> Recording::watched() const {
     std::vector<WatchedProcess> processes = collector_->living();
-    const bool known = std::any_of(processes.begin(), processes.end(),
-                                   [this](const auto& process) { return process.pid == command_->pid(); });
-    if (!known) processes.push_back({command_->pid(), launched_ ? launched_->rank : -1});
-    counters_->tick(now, processes, *sink_);
+    const auto recorded = static_cast<std::ptrdiff_t>(processes.size());
+    for (const WatchedProcess& child : children_) {
+        const auto end = processes.begin() + recorded;
+        const bool known = std::any_of(processes.begin(), end,
+                                       [&](const auto& process) { return process.pid == child.pid; });
+        if (!known) processes.push_back(child);
+    }
+    return processes;
+}
+
+void Recording::take_counters() {
+    if (counters_ == nullptr) return;
+    look_for_children(now_ns());
+    counters_->watch(watched());
+    if (!recording_ || (writer_ != nullptr && writer_->is_full())) return counters_->discard();
+    counters_->write(*sink_, MonotonicTime(origin_.ns + counted_from_ns_));
 }
 
 void Recording::sample_stacks() {

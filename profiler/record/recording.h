@@ -9,7 +9,7 @@
 #include <string>
 
 #include "profiler/record/collector.h"
-#include "profiler/record/counter_sampler.h"
+#include "profiler/record/counters.h"
 #include "profiler/record/launch.h"
 #include "profiler/record/live_recording.h"
 #include "profiler/record/output_name.h"
@@ -50,7 +50,10 @@ class Recording {
     void set_recording(bool on, std::int64_t now);
     void stop(std::int64_t now);
     void take_late(std::int64_t now);
-    void sample_counters(std::int64_t now);
+    void start_counters();
+    void look_for_children(std::int64_t now);
+    std::vector<WatchedProcess> watched() const;
+    void take_counters();
     void sample_stacks();
     int rank_of(std::int32_t pid) const;
     void look_for_hang(std::int64_t now);
@@ -81,7 +84,11 @@ class Recording {
     std::unique_ptr<LiveRecording> live_;  // null: nobody can watch
     std::unique_ptr<CountingSink> sink_;
     std::unique_ptr<Collector> collector_;
-    std::unique_ptr<CounterSampler> counters_;
+    std::unique_ptr<Counters> counters_;  // null: none are wanted
+    std::int64_t counted_from_ns_ = 0;    // when recording began, or began again
+    std::vector<WatchedProcess>
+        children_;  // the command and what it has started, when it was last looked for
+    std::int64_t next_look_ns_ = 0;
     std::unique_ptr<StackSampler> stacks_;
 
     MonotonicTime origin_{0};

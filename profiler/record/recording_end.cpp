@@ -75,6 +75,7 @@ void Recording::finish(int status) {
     } else if (!took_late_) {
         collector_->finish(stopped_ns_);
     }
+    take_counters();
     counters_.reset();
     if (!collector_->knows(command_->pid())) {
         sink_->add(traces::schema::ProcessRow{traces::schema::global_pid(command_->pid()), command_->pid(),

@@ -11,6 +11,7 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -37,6 +38,37 @@ void steps(int milliseconds) {
     }
 }
 
+// The value of a line of /proc/self/io.
+double io_value(const std::string& word) {
+    std::ifstream io("/proc/self/io");
+    for (std::string key; io >> key;) {
+        double value = 0;
+        io >> value;
+        if (key == word) return value;
+    }
+    return 0;
+}
+
+// Prints seconds of processor time and bytes given to disks.
+void uses(int milliseconds, const char* path) {
+    const auto until = Clock::now() + std::chrono::milliseconds(milliseconds);
+    const std::vector<char> block(1 << 18, 'x');
+    std::ofstream file(path, std::ios::binary);
+    for (int round = 0; Clock::now() < until; ++round) {
+        for (const auto end = Clock::now() + std::chrono::milliseconds(20); Clock::now() < end;) {
+        }
+        file.write(block.data(), static_cast<std::streamsize>(block.size()));
+        file.flush();
+        sleep_ms(20);
+    }
+    rusage usage{};
+    ::getrusage(RUSAGE_SELF, &usage);
+    const auto seconds = [](const timeval& time) {
+        return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
+    };
+    std::printf("%.6f %.0f\n", seconds(usage.ru_utime) + seconds(usage.ru_stime), io_value("write_bytes:"));
+}
+
 // Becomes a daemon, as servers do: the parent exits, so that the grandchild is orphaned.
 bool become_daemon() {
     if (const pid_t child = ::fork(); child != 0) {
@@ -51,6 +83,10 @@ bool become_daemon() {
 int run(const std::string& scenario, int number, const char* file) {
     if (scenario == "steps") {
         steps(number);
+        return 0;
+    }
+    if (scenario == "uses") {  // computes every other 20 ms, writes to a file, and says what it has used
+        uses(number, file);
         return 0;
     }
     if (scenario == "fails_in_allreduce") {  // the all-reduce takes `number` ms
