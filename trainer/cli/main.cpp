@@ -13,6 +13,7 @@
 #include <shardscope/version.h>
 #include <sys/stat.h>
 
+#include "profiler/sampler/patient_thread.h"
 #include "traces/report/text_table.h"
 #include "traces/schema/schema.h"
 #include "traces/store/apart.h"
@@ -505,9 +506,7 @@ int run(int argc, char** argv) {
     return run_train(arguments);
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int run_and_complain(int argc, char** argv) {
     constexpr const char* kFullOutput =
         "shardscope-train: standard output cannot be written; check where it goes\n";
     ::umask(::umask(S_IWOTH) | S_IWOTH);  // checkpoints and reports are never world-writable
@@ -525,4 +524,15 @@ int main(int argc, char** argv) {
         fmt::print(stderr, "{}", kFullOutput);
         return kFailed;
     }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    const int status = run_and_complain(argc, argv);
+    if (shardscope::profiler::PatientThread::any_left_behind()) {  // it may still use what exit() destroys
+        std::fflush(nullptr);
+        std::_Exit(status);
+    }
+    return status;
 }

@@ -1,17 +1,22 @@
 #include "trainer/cli/trace_output.h"
 
+#include <cstddef>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <optional>
 #include <system_error>
 #include <utility>
 
 #include <fmt/core.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "traces/merge/merge.h"
 #include "traces/store/error.h"
+#include "traces/store/machine.h"
 #include "traces/store/write/writer.h"
 #include "trainer/world/message.h"
 
@@ -109,6 +114,45 @@ TraceOutput::TraceOutput(const job::Job& job, world::World* world) : job_(job), 
     path_ = own_path(job, world);
     recorder_ =
         open_recorder(path_, job.run.overwrite, [this](const std::exception_ptr& reason) { failed(reason); });
+    if (job.run.counters) start_counters();
+}
+
+// Samples this process and, in the first one of a host, the host with its devices.
+void TraceOutput::start_counters() {
+    profiler::SamplerOptions options;
+    options.origin = recorder_->origin();
+    options.host = traces::store::host_name();
+    if (const char* visible = std::getenv("CUDA_VISIBLE_DEVICES")) options.visible_gpus = visible;
+    int rank = job_.run.ranks == 1 ? 0 : -1;  // threads share what the process uses
+    if (world_) {
+        rank = world_->rank();
+        options.whole_host = world_->place().local_rank == 0;
+        options.alone = false;
+        std::map<pid_t, int> ranks;
+        for (std::size_t other = 0; other < world_->members().size(); ++other) {
+            const world::Member& member = world_->members()[other];
+            if (member.host == world_->members()[static_cast<std::size_t>(rank)].host)
+                ranks.emplace(static_cast<pid_t>(member.pid), static_cast<int>(other));
+        }
+        options.rank_of = [ranks = std::move(ranks)](pid_t pid) {
+            const auto found = ranks.find(pid);
+            return found == ranks.end() ? -1 : found->second;
+        };
+    }
+    try {
+        counters_ = std::make_unique<profiler::CounterThread>(
+            options, std::vector<profiler::WatchedProcess>{{::getpid(), rank}},
+            [this, host = options.host](const profiler::Samples& samples) {
+                recorder_->describe_with(
+                    [samples, host, origin = recorder_->origin()](traces::store::EventSink& sink) {
+                        profiler::add_rows(samples, host, origin, origin, sink);
+                    });
+            });
+    } catch (const std::system_error& error) {
+        recorder_->describe(traces::schema::DiagnosticRow{
+            recorder_->now_ns(), traces::schema::Severity::warning,
+            fmt::format("counters are not recorded: their thread cannot be started: {}", error.what())});
+    }
 }
 
 // Reports the failure immediately: the run may continue for days.
@@ -133,6 +177,7 @@ void TraceOutput::measure_clock() {
 
 TraceOutput::End TraceOutput::finish_own(std::string& own_error) {
     run_ended_ = true;
+    counters_.reset();
     End end;
     try {
         recorder_->finish();
@@ -206,6 +251,7 @@ void TraceOutput::merge(const std::vector<std::string>& parts, std::optional<Las
 
 void TraceOutput::give_up() {
     if (!recorder_) return;
+    counters_.reset();
     try {
         recorder_->finish();
     } catch (const traces::store::StoreError&) {  // the run's own failure is reported instead

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "profiler/recorder/recorder.h"
+#include "profiler/sampler/counter_thread.h"
 #include "trainer/cli/stop.h"
 #include "trainer/job/job.h"
 #include "trainer/world/world.h"
@@ -41,6 +42,7 @@ class TraceOutput {
     std::string parts_kept() const;
 
   private:
+    void start_counters();
     void failed(const std::exception_ptr& reason);
     End finish_own(std::string& own_error);
     void merge(const std::vector<std::string>& parts, std::optional<LastWords>& last_words, End& end) const;
@@ -52,6 +54,7 @@ class TraceOutput {
     // Whether the run has ended, and whether the early end of the trace has been reported.
     std::atomic<bool> run_ended_{false}, reported_{false};
     std::unique_ptr<profiler::Recorder> recorder_;
+    std::unique_ptr<profiler::CounterThread> counters_;  // ends before the recorder, which it feeds
 };
 
 // The file of a rank's part of a trace: "run.sqlite" -> "run.rank-00003.sqlite", in `folder` unless it is

@@ -175,6 +175,7 @@ struct RunSection {
     std::string trace;                 // empty: none is written
     std::string trace_parts;           // folder of the processes' parts; empty: next to the trace
     bool overwrite = false;
+    bool counters = true;  // a trace has samples of processes, hosts and devices
 };
 
 struct ModelSection {

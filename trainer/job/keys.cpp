@@ -227,6 +227,9 @@ std::vector<Key> make_keys() {
             "folder where each process records its part of the trace, on its own host; empty: next to "
             "run.trace")),
         own(run.boolean("overwrite", &RunSection::overwrite, "replace an existing trace (as --overwrite)")),
+        own(run.boolean(
+            "counters", &RunSection::counters,
+            "sample processes, host, GPUs and network adapters ten times a second, into the trace")),
 
         model.choice(
             "type", &ModelSection::type, {"mlp", "gpt", "llama", "bert", "resnet", "vgg", "vit"},

@@ -34,8 +34,8 @@ struct Key {
 
 // Whether it says only where a run's trace is written, and how.
 inline bool is_of_the_trace(const Key& key) {
-    return key.section == "run" &&
-           (key.name == "trace" || key.name == "trace_parts" || key.name == "overwrite");
+    return key.section == "run" && (key.name == "trace" || key.name == "trace_parts" ||
+                                    key.name == "overwrite" || key.name == "counters");
 }
 
 struct Section {

@@ -235,8 +235,9 @@ const std::string* find_value(const store::Trace& trace, std::string_view key) {
 }  // namespace
 
 bool is_setting(std::string_view key) {
-    return key != "run.trace" && key != "run.overwrite" && !key.starts_with(kRanksLikeIt) &&
-           !key.starts_with("merge.");
+    return key != "run.trace" && key != "run.overwrite" && key != "run.counters" &&
+           !key.starts_with(kRanksLikeIt) && !key.starts_with("merge.") && !key.starts_with("host.") &&
+           !key.starts_with("sampler.");
 }
 
 std::vector<std::string> differing_keys(const std::vector<const store::Trace*>& traces) {

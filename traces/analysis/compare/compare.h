@@ -106,7 +106,7 @@ Comparison compare(const std::vector<const store::Trace*>& traces, const std::ve
 void add_times_to_loss(Comparison& comparison, const std::vector<const store::Trace*>& traces, double loss);
 
 // Whether a fact stored with a run can make it another run: not where it was written to, what a simulation
-// found, or how well its parts were merged.
+// found, how well its parts were merged, or what was sampled on which hosts.
 bool is_setting(std::string_view key);
 // The settings that differ or are missing in some run, in the order in which the runs list them.
 std::vector<std::string> differing_keys(const std::vector<const store::Trace*>& traces);

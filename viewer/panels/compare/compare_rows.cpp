@@ -32,7 +32,8 @@ constexpr std::array<std::string_view, 9> kTellingKeys = {"parallel.mode",
                                                           "model.width",
                                                           "data.batch"};
 // Facts that differ from run to run but are not choices.
-constexpr std::array<std::string_view, 3> kFactKeys = {"run.trace", "run.overwrite", "memory.counted"};
+constexpr std::array<std::string_view, 4> kFactKeys = {"run.trace", "run.overwrite", "run.counters",
+                                                       "memory.counted"};
 constexpr std::array<std::string_view, 11> kJobSections = {"run",       "model",      "data",      "parallel",
                                                            "fsdp",      "ddp",        "precision", "memory",
                                                            "optimizer", "checkpoint", "sim"};
