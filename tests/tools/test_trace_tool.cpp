@@ -49,11 +49,11 @@ TEST_F(TraceTool, HelpNamesEveryVerbAndOption) {
     const Outcome outcome = tool({"--help"});
     EXPECT_EQ(outcome.status, 0);
     for (const char* verb :
-         {"info",       "summary",       "modules", "memory",  "collectives", "units",     "distributed",
-          "stragglers", "scaling",       "steps",   "overlap", "temporal",    "idle",      "kernels",
-          "operators",  "critical-path", "advice",  "compare", "query",       "report",    "export",
-          "timeline",   "check",         "import",  "merge",   "slice",       "allocator", "answers",
-          "metrics",    "samples",       "watch",   "topology"}) {
+         {"info",       "summary",       "modules", "memory",   "collectives", "units",     "distributed",
+          "stragglers", "scaling",       "steps",   "overlap",  "temporal",    "idle",      "kernels",
+          "operators",  "critical-path", "advice",  "compare",  "query",       "report",    "export",
+          "timeline",   "check",         "import",  "merge",    "slice",       "allocator", "answers",
+          "metrics",    "samples",       "watch",   "topology", "utilization"}) {
         EXPECT_THAT(outcome.out, HasSubstr(verb));
         EXPECT_EQ(tool({verb, "--help"}).status, 0) << verb;
     }
@@ -84,12 +84,33 @@ TEST_F(TraceTool, WritesATimelineThatFits) {
     }
 }
 
+TEST_F(TraceTool, WritesThePageOfAJob) {
+    const std::string page = folder_ / "job.html";
+    const Outcome first = tool({"report", "--job", run_, "-o", page, "--price-per-device-hour", "2.5"});
+    EXPECT_EQ(first.status, 0) << first.err;
+    EXPECT_THAT(first.err, HasSubstr("job.html written"));
+    EXPECT_GT(fs::file_size(page), 10'000U);
+    EXPECT_EQ(tool({"report", "--job", run_, "-o", page}).status, 2) << "it exists";
+    EXPECT_THAT(
+        tool({"report", "--job", run_, "-o", page, "--overwrite", "--price-per-device-hour", "-1"}).err,
+        HasSubstr("--price-per-device-hour is a price, 0 or more"));
+    // This run has no samples: its table says how to get them, and there is no picture of nothing.
+    EXPECT_THAT(tool({"utilization", run_}).out, HasSubstr("has no samples"));
+    for (const char* name : {"use.html", "use.svg"}) {
+        const Outcome none = tool({"utilization", run_, "-o", folder_ / name});
+        EXPECT_EQ(none.status, 2);
+        EXPECT_THAT(none.err, HasSubstr("has no samples"));
+        EXPECT_FALSE(fs::exists(folder_ / name));
+    }
+    EXPECT_THAT(tool({"utilization", run_, "-o", folder_ / "use.png"}).err, HasSubstr(".svg"));
+}
+
 TEST_F(TraceTool, EveryVerbPrintsInEveryFormat) {
     for (const char* verb :
          {"info",        "summary",    "modules",   "memory",        "collectives", "units",
           "distributed", "stragglers", "scaling",   "steps",         "overlap",     "temporal",
           "idle",        "kernels",    "operators", "critical-path", "advice",      "answers",
-          "check",       "allocator",  "metrics",   "samples"}) {
+          "check",       "allocator",  "metrics",   "samples",       "utilization"}) {
         for (const char* format : {"table", "json", "csv"}) {
             std::vector<std::string> arguments = {verb, run_, "--format", format};
             if (std::string(verb) == "scaling") arguments.push_back(run_);  // it compares several runs

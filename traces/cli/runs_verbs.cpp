@@ -15,6 +15,7 @@
 #include "traces/export/text_output.h"
 #include "traces/report/fail_if.h"
 #include "traces/report/html_report.h"
+#include "traces/report/html_use.h"
 #include "traces/store/columns/trace.h"
 
 namespace shardscope::traces::cli {
@@ -111,14 +112,32 @@ Work report_verb(Options& options) {
     const std::string& title = options.text("--title", "TEXT", "Its title; without: the names of the files");
     const bool& redact =
         options.flag("--redact", "Omit names of machines, paths, command lines and stack frames");
+    const bool& job =
+        options.flag("--job",
+                     "The page of a job, all files together: what ran, when and on what, what its "
+                     "devices did, the three findings that matter, energy and cost");
+    const double& price = price_option(options);
     const bool& overwrite = options.flag("--overwrite", "Replace OUT.html if it exists");
     return [&](const Inputs& inputs) {
         const analysis::Selection selection = parse_selection(inputs.selection);
+        check_price(price);
         check_page(inputs, path, overwrite);
+        if (job) {
+            const auto trace = load(inputs);
+            check_selection(selection, *trace);
+            const std::string page =
+                job_page(report::reported_run(*trace, inputs.files.front(), selection, price),
+                         {.title = title, .redact = redact});
+            exports::TextOutput output(path, overwrite, false);
+            output.buffer() = page;
+            output.finish();
+            fmt::print(stderr, "shardscope-trace: {} written\n", path);
+            return kDone;
+        }
         const Runs runs = load_runs(inputs, selection);
         std::vector<report::ReportedRun> reported;
         for (std::size_t i = 0; i < runs.pointers.size(); ++i)
-            reported.push_back(report::reported_run(*runs.pointers[i], inputs.files[i], selection));
+            reported.push_back(report::reported_run(*runs.pointers[i], inputs.files[i], selection, price));
         const auto comparison = report::reported_comparison(
             runs.pointers, std::vector<analysis::Selection>(runs.pointers.size(), selection));
         exports::TextOutput output(path, overwrite, false);

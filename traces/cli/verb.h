@@ -64,6 +64,10 @@ Output trace_output(Options& options);
 // Refuses a page to be written that is a file to be read, or that exists without --overwrite.
 void check_page(const Inputs& inputs, const std::string& path, bool overwrite);
 
+// The --price-per-device-hour option. check_price() throws UsageError.
+const double& price_option(Options& options);
+void check_price(double price);
+
 enum class Reads {
     what_it_declares,
     traces,     // FILE...: traces of any kind, opened together

@@ -25,6 +25,7 @@ Work allocator_verb(Options& options);
 Work scaling_verb(Options& options);
 Work idle_verb(Options& options);
 Work metrics_verb(Options& options);
+Work utilization_verb(Options& options);
 Work kernels_verb(Options& options);
 Work operators_verb(Options& options);
 Work samples_verb(Options& options);
@@ -136,6 +137,8 @@ constexpr Verb kVerbs[] = {
      analysis<analysis::steps_report>},
     {"metrics", "Losses, learning rate, throughput and what else training reported, by step",
      Reads::selection, metrics_verb},
+    {"utilization", "What devices, hosts and ranks did: utilization, memory, power, energy, cost",
+     Reads::selection, utilization_verb},
     {"overlap", "Overlap of communication and compute: computation, overlapped, exposed, other",
      Reads::selection, analysis_of_devices<analysis::overlap_report>},
     {"exposed", "Why communication and copies are exposed: late ranks, queues, the host, too little compute",

@@ -72,6 +72,9 @@ std::string legend(const std::vector<std::pair<std::string, int>>& entries);
 // A bar in a table's cell, of which `share` is filled.
 std::string cell_bar(double share, int colour);
 
+// A whole page. `title`, `body` and `style`: HTML and CSS; `redacted`: says so at its end.
+std::string html_page(std::string_view title, std::string_view body, bool redacted,
+                      std::string_view style = {});
 std::string section(std::string_view id, std::string_view title, std::string_view content);
 // `content` that opens on a click.
 std::string folded(std::string_view title, std::string_view content);
@@ -79,10 +82,14 @@ std::string folded(std::string_view title, std::string_view content);
 // A list of questions, each a link to the section of its evidence if that is one of `sections`.
 std::string html_answers(const std::vector<analysis::Answer>& answers, const Redactor& redact,
                          const std::string& prefix, const std::vector<std::string>& sections);
+// A figure in a frame; `value` and `what` are HTML.
+std::string html_card(const std::string& value, std::string_view what);
 std::string html_cards(const ReportedRun& run);
+std::string html_findings(const std::vector<analysis::Finding>& findings, const Redactor& redact);
 std::string html_advice(const ReportedRun& run, const Redactor& redact);
 std::string html_summary(const ReportedRun& run);
 std::string html_memory(const ReportedRun& run, const Redactor& redact);
+std::string html_utilization(const ReportedRun& run, const Redactor& redact);
 std::string html_training(const ReportedRun& run, const Redactor& redact);
 std::string html_collectives(const ReportedRun& run, const Redactor& redact);
 // The curves of the bus bandwidth over size; empty if no collective's is known.

@@ -9,6 +9,7 @@
 #include "traces/report/html_parts.h"
 #include "traces/report/html_style.h"
 #include "traces/report/print.h"
+#include "traces/report/use_lanes.h"
 #include "traces/store/grouped.h"
 
 namespace shardscope::traces::report {
@@ -24,6 +25,7 @@ std::vector<Part> parts_of(const ReportedRun& run, const Redactor& redact, const
     std::vector<Part> parts = {
         {"summary", "Where the time went", html_summary(run)},
         {"advice", "Advice", html_advice(run, redact)},
+        {"utilization", "Utilization", html_utilization(run, redact)},
         {"training", "Training", html_training(run, redact)},
         {"memory", "Memory", html_memory(run, redact)},
         {"collectives", "Collectives", html_collectives(run, redact)},
@@ -110,6 +112,30 @@ std::string title_of(const std::vector<ReportedRun>& runs, const HtmlOptions& op
 
 }  // namespace
 
+std::string html_page(std::string_view title, std::string_view body, bool redacted, std::string_view style) {
+    return fmt::format(R"html(<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<meta name="referrer" content="no-referrer">
+<title>{}</title>
+<style>{}{}{}</style>
+</head>
+<body>
+<header>
+<h1>{}</h1>
+</header>
+{}<footer>Made by shardscope-trace {}. GB/s = 10<sup>9</sup> bytes a second.{}</footer>
+</body>
+</html>
+)html",
+                       title, kHtmlStyle, kLaneStyle, style, title, body, kVersion,
+                       redacted ? " Names of machines, paths and command lines are omitted." : "");
+}
+
 std::string html_report(const std::vector<ReportedRun>& runs,
                         const std::optional<ReportedComparison>& comparison, const HtmlOptions& options) {
     std::vector<std::string> hosts;
@@ -122,27 +148,7 @@ std::string html_report(const std::vector<ReportedRun>& runs,
     const std::string body = runs.size() > 1 && comparison ? body_of_several(runs, *comparison, redact)
                              : runs.empty()                ? std::string()
                                                            : body_of_one(runs.front(), redact);
-    return fmt::format(R"html(<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<meta name="referrer" content="no-referrer">
-<title>{}</title>
-<style>{}</style>
-</head>
-<body>
-<header>
-<h1>{}</h1>
-</header>
-{}<footer>Made by shardscope-trace {}. GB/s = 10<sup>9</sup> bytes a second.{}</footer>
-</body>
-</html>
-)html",
-                       title, kHtmlStyle, title, body, kVersion,
-                       options.redact ? " Names of machines, paths and command lines are omitted." : "");
+    return html_page(title, body, options.redact);
 }
 
 }  // namespace shardscope::traces::report

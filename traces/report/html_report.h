@@ -16,6 +16,7 @@
 #include "traces/analysis/compare/compare_parts.h"
 #include "traces/analysis/facts/info.h"
 #include "traces/analysis/fsdp/units.h"
+#include "traces/analysis/job/utilization.h"
 #include "traces/analysis/memory/allocator_report.h"
 #include "traces/analysis/memory/memory.h"
 #include "traces/analysis/modules/modules.h"
@@ -47,6 +48,7 @@ struct ReportedRun {
     analysis::UnitsReport units;
     analysis::PipelineReport pipeline;
     analysis::AdviceReport advice;
+    analysis::UtilizationReport utilization;
     analysis::MetricsReport metrics;
     std::optional<std::int64_t> diverged;  // the step from which its losses did
     std::vector<analysis::Answer> answers;
@@ -69,8 +71,9 @@ std::string html_report(const std::vector<ReportedRun>& runs,
                         const std::optional<ReportedComparison>& comparison, const HtmlOptions& options = {});
 
 // The run is named after `path`: the file, or the folder if several files of a folder are one run.
+// `price_per_device_hour`: as in UtilizationOptions.
 ReportedRun reported_run(const store::Trace& trace, const std::string& path,
-                         const analysis::Selection& selection);
+                         const analysis::Selection& selection, double price_per_device_hour = 0);
 
 // Several runs compared with the first of them, each in its own selection; nullopt for fewer than two.
 std::optional<ReportedComparison> reported_comparison(const std::vector<const store::Trace*>& traces,

@@ -19,10 +19,6 @@ std::string milliseconds_of(double us_value) {
     return store::grouped(us_value * 1e-3, 3);
 }
 
-std::string card(const std::string& value, std::string_view what) {
-    return fmt::format("<div class=\"card\"><b>{}</b><span>{}</span></div>\n", value, what);
-}
-
 double share_of(double part, double whole) {
     return whole > 0 ? part / whole : 0;
 }
@@ -40,32 +36,36 @@ std::string by_rank(std::size_t ranks, Format format) {
 
 }  // namespace
 
+std::string html_card(const std::string& value, std::string_view what) {
+    return fmt::format("<div class=\"card\"><b>{}</b><span>{}</span></div>\n", value, what);
+}
+
 std::string html_cards(const ReportedRun& run) {
     std::string html = "<div class=\"cards\">\n";
     const auto& summaries = run.summary.ranks;
     const double step = run.summary.mean_step_us();
-    html += card(milliseconds_of(step) + " ms", run.summary.stepped ? "average step" : "whole trace");
+    html += html_card(milliseconds_of(step) + " ms", run.summary.stepped ? "average step" : "whole trace");
     std::int64_t peak = 0;
     for (const analysis::RankMemory& rank : run.memory.ranks) peak = std::max(peak, rank.peak_bytes);
-    if (peak > 0) html += card(mb(peak) + " MiB", "highest peak memory of a rank");
+    if (peak > 0) html += html_card(mb(peak) + " MiB", "highest peak memory of a rank");
     if (run.overlap.any_communication()) {
-        html += card(store::grouped(100 * share_of(run.overlap.mean_exposed_us(), step), 1) + " %",
-                     run.summary.stepped ? "of the step: exposed communication"
-                                         : "of the whole trace: exposed communication");
-        html += card(store::grouped(run.overlap.mean_overlap_percent(), 1) + " %",
-                     "of the communication hidden by compute");
+        html += html_card(store::grouped(100 * share_of(run.overlap.mean_exposed_us(), step), 1) + " %",
+                          run.summary.stepped ? "of the step: exposed communication"
+                                              : "of the whole trace: exposed communication");
+        html += html_card(store::grouped(run.overlap.mean_overlap_percent(), 1) + " %",
+                          "of the communication hidden by compute");
     }
     std::size_t steps = 0;
     for (const analysis::RankSummary& rank : summaries) steps = std::max(steps, rank.steps.size());
     html += run.summary.stepped
-                ? card(fmt::format("{} × {}", summaries.size(), steps), "ranks × steps")
-                : card(fmt::format("{}", summaries.size()), summaries.size() == 1 ? "rank" : "ranks");
+                ? html_card(fmt::format("{} × {}", summaries.size(), steps), "ranks × steps")
+                : html_card(fmt::format("{}", summaries.size()), summaries.size() == 1 ? "rank" : "ranks");
     return html + "</div>\n";
 }
 
-std::string html_advice(const ReportedRun& run, const Redactor& redact) {
+std::string html_findings(const std::vector<analysis::Finding>& findings, const Redactor& redact) {
     std::string html;
-    for (const analysis::Finding& finding : run.advice.findings) {
+    for (const analysis::Finding& finding : findings) {
         html += fmt::format("<div class=\"finding\"><h3>{}</h3>\n<p>{}</p>\n", html_escaped(finding.title),
                             redact.text(finding.what));
         if (!finding.change.empty()) html += fmt::format("<p>{}</p>\n", redact.text(finding.change));
@@ -79,6 +79,11 @@ std::string html_advice(const ReportedRun& run, const Redactor& redact) {
             html += fmt::format("<p class=\"good\">Expected: {}</p>\n", redact.text(finding.expected));
         html += "</div>\n";
     }
+    return html;
+}
+
+std::string html_advice(const ReportedRun& run, const Redactor& redact) {
+    std::string html = html_findings(run.advice.findings, redact);
     if (html.empty())
         html = fmt::format("<p>None of the {} rules found anything to change.</p>\n", run.advice.rules);
     for (const std::string& note : run.advice.notes)

@@ -39,6 +39,7 @@ struct StragglersReport;
 struct TemporalReport;
 struct TraceInfo;
 struct UnitsReport;
+struct UtilizationReport;
 }  // namespace shardscope::traces::analysis
 
 namespace shardscope::traces::report {
@@ -80,6 +81,8 @@ std::string render(const analysis::OverlapReport& report, Format format, std::si
 std::string render(const analysis::TemporalReport& report, Format format, std::size_t width = kTableWidth);
 std::string render(const analysis::IdleReport& report, Format format, std::size_t width = kTableWidth);
 std::string render(const analysis::StepsReport& report, Format format, std::size_t width = kTableWidth);
+// JSON: the job, its hosts with their devices and adapters, its ranks. CSV is of devices.
+std::string render(const analysis::UtilizationReport& report, Format format, std::size_t width = kTableWidth);
 // One metric that was asked for by name: a row for each point. JSON has the points of all, CSV is of points.
 std::string render(const analysis::MetricsReport& report, Format format, std::size_t width = kTableWidth);
 std::string render(const analysis::SamplesReport& report, Format format, std::size_t width = kTableWidth);

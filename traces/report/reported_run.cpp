@@ -12,6 +12,7 @@
 #include "traces/report/html_parts.h"
 #include "traces/report/html_report.h"
 #include "traces/report/print.h"
+#include "traces/report/use_lanes.h"
 
 namespace shardscope::traces::report {
 
@@ -41,7 +42,7 @@ std::string part_text(const store::Trace& trace, const analysis::Selection& sele
 }
 
 ReportedRun reported_run(const store::Trace& trace, const std::string& path,
-                         const analysis::Selection& selection) {
+                         const analysis::Selection& selection, double price_per_device_hour) {
     const analysis::AdviceFacts facts(trace, selection);
     ReportedRun run{.name = run_name(path),
                     .info = analysis::trace_info(trace),
@@ -55,6 +56,7 @@ ReportedRun reported_run(const store::Trace& trace, const std::string& path,
                     .units = units_report(trace, selection),
                     .pipeline = pipeline_report(trace, selection),
                     .advice = advice_of(facts),
+                    .utilization = {},
                     .metrics = metrics_report(trace, selection),
                     .diverged = analysis::diverged_step(trace)};
     if (!trace.devices.empty() || !trace.topology.empty()) run.topology = topology_report(trace, selection);
@@ -63,11 +65,18 @@ ReportedRun reported_run(const store::Trace& trace, const std::string& path,
         run.curves.push_back(selected_memory_curve(trace, trace.rank_of_number(memory.rank), selection));
     }
     if (trace.segments.size() > 0) run.allocator = allocator_report(trace, selection);
+    analysis::UtilizationOptions lanes = kPageLanes;
+    lanes.price_per_device_hour = price_per_device_hour;
+    run.utilization = utilization_report(trace, selection, lanes);
     run.info.counts = row_counts(trace, selection);
     run.part = part_text(trace, selection);
     for (const store::Rank& rank : trace.ranks) {
         if (!rank.host.empty() && std::find(run.hosts.begin(), run.hosts.end(), rank.host) == run.hosts.end())
             run.hosts.push_back(rank.host);
+    }
+    for (const analysis::HostUse& host : run.utilization.hosts) {
+        if (!host.host.empty() && std::find(run.hosts.begin(), run.hosts.end(), host.host) == run.hosts.end())
+            run.hosts.push_back(host.host);
     }
     return run;
 }

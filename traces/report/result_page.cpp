@@ -13,6 +13,7 @@
 #include "traces/analysis/compare/compare_parts.h"
 #include "traces/analysis/compare/scaling.h"
 #include "traces/analysis/fsdp/units.h"
+#include "traces/analysis/job/utilization.h"
 #include "traces/analysis/memory/allocations.h"
 #include "traces/analysis/memory/allocator_report.h"
 #include "traces/analysis/memory/memory.h"
@@ -63,6 +64,12 @@ std::vector<ResultRows> all_rows() {
         rows_of("info", "pairs[], with --topology", false, analysis::pair_traffic_fields()),
         rows_of("metrics", "metrics[]", false, analysis::metric_fields()),
         rows_of("metrics", "metrics[].points[]", true, analysis::metric_point_fields()),
+        rows_of("utilization", "job", false, analysis::job_use_fields()),
+        rows_of("utilization", "hosts[]", false, analysis::host_use_fields()),
+        rows_of("utilization", "hosts[].devices[]", true, analysis::device_use_fields()),
+        rows_of("utilization", "hosts[].adapters[]", false, analysis::adapter_use_fields()),
+        rows_of("utilization", "ranks[]", false, analysis::rank_use_fields()),
+        rows_of("utilization", "sampled[] of each of these", false, analysis::sampled_fields()),
         rows_of("pipeline", "ranks[]", true, analysis::pipeline_rank_fields()),
         rows_of("pipeline", "stages[]", false, analysis::stage_work_fields()),
         rows_of("pipeline", "memory[]", false, analysis::stage_memory_fields()),

@@ -114,6 +114,10 @@ void SimTrace::describe_ranks() {
     sink_.add(traces::schema::RunInfoRow{"sim.device", cluster_.device.name});
     sink_.add(traces::schema::RunInfoRow{"sim.devices_of_a_node", std::to_string(cluster_.devices)});
     sink_.add(traces::schema::RunInfoRow{"sim.nodes", std::to_string(cluster_.node_of(mesh_.ranks - 1) + 1)});
+    if (cluster_.device.price_per_hour > 0) {
+        sink_.add(traces::schema::RunInfoRow{"sim.price_per_device_hour",
+                                             fmt::format("{}", cluster_.device.price_per_hour)});
+    }
     if (cluster_.device.type == DeviceType::gpu) {
         // The bandwidth that a device's links should have without sim.slow_link; omits links that the cluster
         // does not have.

@@ -34,12 +34,13 @@ FindingWeight weight_of(const AdviceFacts& facts, const AdviceRule& rule, const 
             return FindingWeight::notable;
         }
     }
-    return FindingWeight::minor;
+    return rule.notable ? FindingWeight::notable : FindingWeight::minor;
 }
 
 // In a trace without steps figures are totals of the whole trace: "us" instead of "us/step".
 void name_no_step(Finding& finding) {
-    for (AdviceFigure& figure : finding.figures) figure.unit = figure.unit.substr(0, figure.unit.find('/'));
+    for (AdviceFigure& figure : finding.figures)
+        figure.unit = figure.unit.substr(0, figure.unit.find("/step"));
 }
 
 }  // namespace
@@ -48,7 +49,7 @@ std::span<const AdviceRule> advice_rules() {
     static const std::vector<AdviceRule> kAll = [] {
         std::vector<AdviceRule> all;
         for (const auto rules : {wrong_rules(), communication_rules(), topology_rules(), time_rules(),
-                                 sharding_rules(), memory_rules()}) {
+                                 sharding_rules(), memory_rules(), use_rules()}) {
             all.insert(all.end(), rules.begin(), rules.end());
         }
         return all;

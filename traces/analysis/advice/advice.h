@@ -23,8 +23,8 @@ namespace shardscope::traces::analysis {
 struct AdviceFigure {
     std::string name;
     double value = 0;
-    // "us/step", "%", "bytes", "bytes/step", "times/step", "x", "" for a count; without "/step" if the
-    // trace has no steps.
+    // "us/step", "%", "bytes", "bytes/step", "bytes/s", "times/step", "MHz", "x", "" for a count; without
+    // "/step" if the trace has no steps.
     std::string_view unit;
 };
 
@@ -32,8 +32,8 @@ std::string figures_text(const std::vector<AdviceFigure>& figures);  // "peak=5 
 
 // The weight of a finding. Serious: the run ends, or computes something other than its configuration says;
 // memory is near the device's limit; or the change gains at least 20 % of the step. Notable: the change
-// gains at least 5 % of the step, the gain is unknown and the problem costs as much, or it accounts for
-// half of the highest peak.
+// gains at least 5 % of the step, the gain is unknown and the problem costs as much, it accounts for half of
+// the highest peak, or devices, cores, memory or adapters are wasted or do not suffice.
 enum class FindingWeight { serious, notable, minor };
 inline constexpr std::array<std::string_view, 3> kFindingWeightNames = {"serious", "notable", "minor"};
 
@@ -70,9 +70,10 @@ struct AdviceRule {
     // Appends to `found` if the rule fires; the caller fills in id and title.
     void (*look)(const AdviceFacts& facts, std::vector<Finding>& found);
     bool serious = false;  // whatever the gain: the run ends, or computes something other than it should
+    bool notable = false;  // whatever the gain: what the job was given is wasted, or is not enough
 };
 
-// All rules: faults first, then time, then memory.
+// All rules: faults first, then time, then memory, then what the job was given.
 std::span<const AdviceRule> advice_rules();
 
 }  // namespace shardscope::traces::analysis

@@ -150,6 +150,7 @@ AdviceFacts::AdviceFacts(const store::Trace& t, const Selection& s)
       memory(memory_report(t, selection, space_in_use(t))),
       path(critical_path(t, selection)),
       stragglers(straggler_report(t, selection)),
+      use(utilization_report(t, s)),
       replay(t, selection),
       unit_ranges(find_units(t)) {
     on_host = communication_on_host(trace, replay.sources().steps, selection);

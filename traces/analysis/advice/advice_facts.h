@@ -17,6 +17,7 @@
 #include "traces/analysis/fsdp/unit_collectives.h"
 #include "traces/analysis/fsdp/unit_ranges.h"
 #include "traces/analysis/fsdp/units.h"
+#include "traces/analysis/job/utilization.h"
 #include "traces/analysis/memory/memory.h"
 #include "traces/analysis/path/critical_path.h"
 #include "traces/analysis/path/replay.h"
@@ -57,6 +58,7 @@ struct AdviceFacts {
     MemoryReport memory;
     CriticalPathReport path;
     StragglersReport stragglers;
+    UtilizationReport use;  // of all selected time
     Replay replay;
     UnitRanges unit_ranges;
     std::vector<UnitCollective> collectives;  // the selected gathers and reductions
@@ -136,6 +138,7 @@ std::span<const AdviceRule> topology_rules();
 std::span<const AdviceRule> time_rules();
 std::span<const AdviceRule> sharding_rules();
 std::span<const AdviceRule> memory_rules();
+std::span<const AdviceRule> use_rules();
 
 // Waiting on the ranks' critical paths.
 struct WaitingForOne {

@@ -2,12 +2,12 @@
 // library. Names are those of docs/recording.md.
 #pragma once
 
-#include <compare>
 #include <cstdint>
 #include <map>
 #include <set>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <vector>
 
 #include "traces/analysis/base/intervals.h"
@@ -25,7 +25,9 @@ struct CounterPlace {
     std::string host;  // empty: unknown
     CounterOwner owner = CounterOwner::gpu;
     int number = 0;  // of the device on its host, or of the rank; 0 for a host
-    auto operator<=>(const CounterPlace&) const = default;
+    bool operator<(const CounterPlace& other) const {
+        return std::tie(host, owner, number) < std::tie(other.host, other.owner, other.number);
+    }
 };
 
 struct OwnedCurves {
