@@ -15,9 +15,11 @@
 
 #include "traces/analysis/communication/collectives.h"
 #include "traces/analysis/communication/distributed.h"
+#include "traces/analysis/job/utilization.h"
 #include "traces/analysis/memory/memory.h"
 #include "traces/analysis/modules/modules.h"
 #include "traces/analysis/pipeline/pipeline.h"
+#include "traces/analysis/samples/flame.h"
 #include "traces/analysis/time/summary.h"
 #include "traces/analysis/training/metrics.h"
 #include "traces/store/columns/names.h"
@@ -39,6 +41,11 @@ void write_run(store::DatabaseWriter& to) {
     to.add(module);
     to.add(UnitRow{.id = 0, .module = 0, .name = "net"});
     to.add(GroupRow{.group = 0, .axis = "tensor", .ranks = "0,1", .name = {}, .description = {}});
+    to.add(DeviceRow{
+        .host = "host", .kind = "gpu", .name = "card", .bus = "0000:17:00.0", .power_limit_watts = 700});
+    to.add(DeviceRow{.host = "host", .kind = "infiniband", .name = "mlx5_0", .bytes_per_second = 5e10});
+    to.add(TopologyRow{
+        .host = "host", .from = "GPU0", .to_host = "host", .to = "NIC0", .link = "PIX", .source = "sys"});
     to.add(ScheduleRow{.rank = 0, .position = 0, .stage = 0, .kind = "F", .micro_batch = 0});
     to.add(MetricRow{
         .step = 1, .sample = 8, .time = 900, .rank = 0, .name = to.intern("learning_rate"), .value = 0.5});
@@ -88,6 +95,21 @@ void write_run(store::DatabaseWriter& to) {
         to.add(memory);
         to.add(LinkRow{.from_tid = tid, .from_time = t + 20, .to_tid = tid, .to_time = t + 1020});
         to.add(SegmentRow{.time = t, .rank = 0, .address = 0x100, .bytes = 4096});
+        for (const char* name : {"gpu_utilization_percent", "gpu_power_watts", "gpu_throttle_reasons_bits",
+                                 "host_cpu_cores", "process_cpu_cores", "infiniband_sent_bytes_per_second"}) {
+            to.add(CounterRow{.time = t,
+                              .rank = name[0] == 'p' ? 0 : -1,
+                              .name = to.intern(name),
+                              .value = static_cast<double>(i * i % 100),
+                              .host = to.intern("host"),
+                              .device = name[0] == 'g' || name[0] == 'i' ? 0 : -1});
+        }
+        to.add(SampleRow{.time = t + 60,
+                         .global_tid = tid,
+                         .event = to.intern(i % 4 == 0 ? "cycles" : "cpu-clock"),
+                         .weight = 1'000'000,
+                         .cpu = 1,
+                         .stack = to.intern(i % 2 == 0 ? "hot (a.so)\nmain (a)" : "cold (a.so)\nmain (a)")});
         FlightRow flight{.rank = 0, .id = i};
         flight.created = t;
         to.add(flight);
@@ -135,6 +157,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     try {
         const auto trace = store::load_trace(path);
         (void)analysis::summarize(*trace);
+        (void)analysis::utilization_report(*trace, {}, {.lane_points = 20});
+        const analysis::SamplesReport samples = analysis::samples_report(*trace);
+        if (!samples.tree.empty() && samples.tree.front().total != samples.total) std::abort();
         (void)analysis::module_view(*trace);
         (void)analysis::memory_report(*trace);
         (void)analysis::collectives_report(*trace);
