@@ -20,7 +20,7 @@ CounterSampler::CounterSampler(SamplerOptions options)
     : options_(std::move(options)),
       files_(options_.root),
       processes_(files_, options_.from_the_start ? std::optional(options_.origin) : std::nullopt),
-      gpus_(options_.whole_host ? GpuCounters::What::samples : GpuCounters::What::facts) {
+      gpus_(options_.whole_host ? GpuCounters::What::samples : GpuCounters::What::facts, options_.root) {
     if (options_.whole_host) machine_ = std::make_unique<MachineCounters>(files_);
 }
 
@@ -104,6 +104,10 @@ void CounterSampler::add_gpu(const GpuSample& sample, std::span<const WatchedPro
 void CounterSampler::add_gpus(std::span<const WatchedProcess> processes, Samples& samples) {
     GpuFindings found = gpus_.take();
     describe_gpus(found.gpus, samples);
+    for (traces::schema::TopologyRow& link : found.links) {
+        link.host = link.to_host = options_.host;
+        samples.topology.push_back(std::move(link));
+    }
     for (SamplerNote& note : found.notes) samples.notes.push_back(std::move(note));
     for (const GpuSample& sample : found.samples) add_gpu(sample, processes, samples);
 }

@@ -8,6 +8,8 @@
 #include <fmt/core.h>
 #include <pthread.h>
 
+#include "profiler/nvml/links.h"
+#include "profiler/sampler/adapters.h"
 #include "profiler/sampler/gpu_reader.h"
 
 namespace shardscope::profiler {
@@ -25,7 +27,7 @@ constexpr std::size_t kMostSamples = 10'000;  // if they are not taken, the olde
 
 class GpuCounters::Work final : public PatientWork {
   public:
-    explicit Work(What what) : what_(what) {}
+    Work(What what, std::string root) : what_(what), root_(std::move(root)) {}
 
     GpuFindings take() {
         const std::lock_guard lock(mutex_);
@@ -51,12 +53,24 @@ class GpuCounters::Work final : public PatientWork {
             found_.gpus.push_back(std::move(facts));
         }
         if (what_ == What::facts) return;
+        find_links(*nvml, gpus);
         for (const std::string& failure : failures) note(fmt::format("not recorded: {}", failure));
         for (std::size_t round = 0; !stopped() && !readers.empty(); ++round) {
             sample(readers, round);
             wait_until(Clock::now() +
                        kGpuPeriod);  // never sooner: PCIe's and NVML's own values would be the same
         }
+    }
+
+    void find_links(const nvml::Library& nvml, const std::vector<nvml::Gpu>& gpus) {
+        std::vector<nvml::LinkEnd> ends;
+        for (const nvml::Gpu& gpu : gpus)
+            ends.push_back({fmt::format("GPU{}", gpu.number), nvml.facts(gpu).bus, gpu.device});
+        for (const Adapter& adapter : infiniband_adapters(SystemFiles(root_)))
+            ends.push_back({fmt::format("NIC{}", adapter.row.number), adapter.row.bus, nullptr});
+        std::vector<traces::schema::TopologyRow> links = nvml::links_between(&nvml, ends, root_);
+        const std::lock_guard lock(mutex_);
+        found_.links = std::move(links);
     }
 
     void sample(std::vector<GpuReader>& readers, std::size_t round) {
@@ -78,11 +92,12 @@ class GpuCounters::Work final : public PatientWork {
     }
 
     const What what_;
+    const std::string root_;
     std::mutex mutex_;
     GpuFindings found_;
 };
 
-GpuCounters::GpuCounters(What what) : work_(std::make_shared<Work>(what)) {
+GpuCounters::GpuCounters(What what, std::string root) : work_(std::make_shared<Work>(what, std::move(root))) {
     thread_.emplace(work_);
 }
 

@@ -34,15 +34,17 @@ struct GpuSample {
 struct GpuFindings {
     std::vector<GpuSample> samples;
     std::vector<nvml::GpuFacts> gpus;  // once
-    std::vector<SamplerNote> notes;    // what cannot be read, each once
+    std::vector<traces::schema::TopologyRow>
+        links;                       // of GPUs and adapters, once; their host is left to the caller
+    std::vector<SamplerNote> notes;  // what cannot be read, each once
 };
 
 class GpuCounters {
   public:
     enum class What { samples, facts };  // facts: finds the GPUs, and nothing more
 
-    // Starts the thread. Throws std::system_error.
-    explicit GpuCounters(What what);
+    // Starts the thread. `root`: put before /sys. Throws std::system_error.
+    explicit GpuCounters(What what, std::string root = "");
     ~GpuCounters();
 
     GpuFindings take();

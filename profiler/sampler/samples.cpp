@@ -10,6 +10,7 @@ void add_rows(const Samples& samples, const std::string& host, MonotonicTime ori
     const auto trace_time = [&](MonotonicTime time) { return std::max<std::int64_t>(time - origin, 0); };
     for (const traces::schema::RunInfoRow& fact : samples.facts) sink.add(fact);
     for (const traces::schema::DeviceRow& device : samples.devices) sink.add(device);
+    for (const traces::schema::TopologyRow& link : samples.topology) sink.add(link);
     for (const SamplerNote& note : samples.notes) {
         const auto severity =
             note.warning ? traces::schema::Severity::warning : traces::schema::Severity::information;

@@ -30,9 +30,12 @@ struct Samples {
     std::vector<Sample> counters;
     std::vector<SamplerNote> notes;
     std::vector<traces::schema::DeviceRow> devices;
+    std::vector<traces::schema::TopologyRow> topology;
     std::vector<traces::schema::RunInfoRow> facts;
 
-    bool empty() const { return counters.empty() && notes.empty() && devices.empty() && facts.empty(); }
+    bool empty() const {
+        return counters.empty() && notes.empty() && devices.empty() && topology.empty() && facts.empty();
+    }
     void add(Sample sample) { counters.push_back(std::move(sample)); }
     void note(MonotonicTime time, std::string text, bool warning = true) {
         notes.push_back({time, std::move(text), warning});

@@ -57,6 +57,7 @@ class Sampler : public ::testing::Test {
             all.counters.insert(all.counters.end(), more.counters.begin(), more.counters.end());
             all.notes.insert(all.notes.end(), more.notes.begin(), more.notes.end());
             all.devices.insert(all.devices.end(), more.devices.begin(), more.devices.end());
+            all.topology.insert(all.topology.end(), more.topology.begin(), more.topology.end());
             all.facts.insert(all.facts.end(), more.facts.begin(), more.facts.end());
             std::this_thread::sleep_for(std::chrono::milliseconds(10));
         }
@@ -121,6 +122,26 @@ TEST_F(Sampler, has_the_energy_of_a_triangle_of_power) {
     // A trapezoid over a tip of the triangle cuts it off; on a busy machine more than that is missing.
     if (longest > 0.2) GTEST_SKIP() << "the machine is too busy: " << longest << " s between two samples";
     EXPECT_NEAR(joules / (energy.back().value - energy.front().value), 1, 0.05);
+}
+
+// GPUs 0 and 1, and 2 and 3, reach each other; each pair is there once.
+TEST_F(Sampler, has_the_links_of_the_gpus_once) {
+    play_gpus("one_of_four");
+    CounterSampler sampler(options());
+    const Samples samples = sample_until(
+        sampler, [](const Samples& so_far) { return of(so_far, "gpu3_utilization_percent").size() >= 2; });
+    ASSERT_THAT(samples.topology, SizeIs(6));
+    const traces::schema::TopologyRow &near = samples.topology[0], &far = samples.topology[1];
+    EXPECT_EQ(near.host, "here");
+    EXPECT_EQ(near.to_host, "here");
+    EXPECT_EQ(near.from, "GPU0");
+    EXPECT_EQ(near.to, "GPU1");
+    EXPECT_EQ(near.link, "PIX");
+    EXPECT_EQ(near.read, "OK");
+    EXPECT_EQ(near.source, "nvml");
+    EXPECT_EQ(far.to, "GPU2");
+    EXPECT_EQ(far.link, "SYS");
+    EXPECT_EQ(far.read, "CNS");
 }
 
 TEST_F(Sampler, sees_four_gpus_of_which_one_works) {

@@ -131,6 +131,14 @@ Result nvmlDeviceGetPciInfo_v3(Device device, PciInfo* pci) {
     std::snprintf(pci->bus_id, sizeof pci->bus_id, "00000000:%d7:00.0", number_of(device) + 1);
     return answer(device);
 }
+Result nvmlDeviceGetTopologyCommonAncestor(Device a, Device b, int* level) {
+    *level = number_of(a) / 2 == number_of(b) / 2 ? 10 : 50;  // one switch; the system
+    return kSuccess;
+}
+Result nvmlDeviceGetP2PStatus(Device a, Device b, int, int* status) {
+    *status = number_of(a) / 2 == number_of(b) / 2 ? 0 : 1;  // OK; the chipset does not support it
+    return kSuccess;
+}
 Result nvmlDeviceGetEnforcedPowerLimit(Device device, unsigned* milliwatts) {
     *milliwatts = 700'000;
     return answer(device);
