@@ -16,6 +16,7 @@ bin=${BIN:-build/release/bin} # BIN: programs that are built already
 # On a disk: files of a tmpfs are never written to one.
 folder=$(mktemp -d -p "${TMPDIR:-/var/tmp}")
 namespace=
+# shellcheck disable=SC2317 # the trap calls it
 finish() {
     rm -rf "$folder"
     [[ -z $namespace ]] || ip netns delete "$namespace"

@@ -177,7 +177,7 @@ key Escape
 key ctrl+Page_Down
 quit
 says 'two files.json'
-says '"panel": "units"'
+says '"panel": "modules"'
 
 # Split view: keys divide the window and go from pane to pane, a click moves the focus, the bar is dragged, all is
 # restored.

@@ -1,4 +1,5 @@
-// Topology in the HTML report: the picture of each host's links and peer access, and what ranks sent each other.
+// Topology in the HTML report: the picture of each host's links and peer access, and what ranks sent each
+// other.
 #include <string>
 
 #include "traces/analysis/topology/pair_traffic.h"

@@ -217,7 +217,7 @@ constexpr const char* kCsvHeader =
 // The rows of a result that was parsed from its JSON; `first`: what each row begins with.
 std::string csv_rows(const Json& result, const std::string& first) {
     const auto number = [](const Json& row, const char* key) {
-        return row.is_object() && row.contains(key) ? row.at(key).dump() : std::string();
+        return row.is_object() && row.contains(key) ? traces::schema::dump_json(row.at(key)) : std::string();
     };
     std::string text;
     const std::string ranks = number(result, "ranks");
@@ -283,7 +283,9 @@ struct Parsed {
 std::vector<Parsed> parsed(const std::vector<BenchedEngine>& engines) {
     std::vector<Parsed> all;
     for (const BenchedEngine& engine : engines)
-        if (!engine.json.empty()) all.push_back({engine.engine, Json::parse(engine.json)});
+        if (!engine.json.empty())
+            all.push_back({engine.engine,
+                           traces::schema::parse_ordered_json(engine.json, traces::schema::BadJson::throws)});
     return all;
 }
 
@@ -377,7 +379,9 @@ std::string engines_json(const std::vector<BenchedEngine>& engines) {
     for (const BenchedEngine& engine : engines) {
         all.push_back({{"engine", engine.engine},
                        {"error", engine.json.empty() ? Json(engine.error) : Json()},
-                       {"result", engine.json.empty() ? Json() : Json::parse(engine.json)}});
+                       {"result", engine.json.empty() ? Json()
+                                                      : traces::schema::parse_ordered_json(
+                                                            engine.json, traces::schema::BadJson::throws)}});
     }
     return traces::schema::dump_json(Json{{"engines", std::move(all)}}) + "\n";
 }
