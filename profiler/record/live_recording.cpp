@@ -19,6 +19,7 @@ using traces::status::RunState;
 using traces::status::RunStatus;
 
 constexpr std::int64_t kLinePeriodNs = 500'000'000;
+constexpr std::int64_t kCountedNs = 1'000'000'000;  // within which counters of what lives are sampled again
 constexpr double kQuietS = 3;  // without any event for that long, the status says where all are
 constexpr std::size_t kPlacesNamed = 4;
 
@@ -91,6 +92,8 @@ RunStatus LiveRecording::describe(std::int64_t now_ns, const Collector& collecto
     status.events = collector.rows();
     status.dropped_events = collector.dropped();
     for (const auto& [number, live] : rows_.ranks()) {
+        // Processes without a rank are gone, or have one by now.
+        if (number < 0 && live.counted_ns < now_ns - kCountedNs) continue;
         RankStatus& rank = status.ranks.emplace_back();
         rank.rank = number;
         rank.host = live.host;

@@ -23,9 +23,15 @@ void LiveRows::take(const traces::schema::RankRow& row) {
 
 void LiveRows::take(const traces::schema::CounterRow& row, const traces::store::EventSink& sink) {
     const std::string_view name = sink.text(row.name);
-    if (name == "process_cpu_cores") ranks_[row.rank].cores = row.value;
-    if (name == "process_resident_bytes")
-        ranks_[row.rank].resident_bytes = static_cast<std::int64_t>(row.value);
+    const bool cores = name == "process_cpu_cores";
+    if (!cores && name != "process_resident_bytes") return;
+    Rank& rank = ranks_[row.rank];
+    rank.counted_ns = row.time;
+    if (cores) {
+        rank.cores = row.value;
+    } else {
+        rank.resident_bytes = static_cast<std::int64_t>(row.value);
+    }
 }
 
 std::optional<std::int64_t> LiveRows::step_of(traces::schema::StringId name,

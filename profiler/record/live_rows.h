@@ -30,6 +30,7 @@ class LiveRows {
         std::int64_t pid = 0;
         std::optional<std::int64_t> steps_done, resident_bytes;
         std::optional<double> cores;
+        std::int64_t counted_ns = 0;                                 // when these two were
         std::optional<traces::status::CollectiveStatus> collective;  // for_s is not set
         std::int64_t collective_ns = 0;                              // when it began, or ended
     };

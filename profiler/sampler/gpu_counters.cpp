@@ -63,10 +63,12 @@ class GpuCounters::Work final : public PatientWork {
     }
 
     void find_links(const nvml::Library& nvml, const std::vector<nvml::Gpu>& gpus) {
+        const std::vector<Adapter> adapters = infiniband_adapters(SystemFiles(root_));
         std::vector<nvml::LinkEnd> ends;
+        ends.reserve(gpus.size() + adapters.size());
         for (const nvml::Gpu& gpu : gpus)
             ends.push_back({fmt::format("GPU{}", gpu.number), nvml.facts(gpu).bus, gpu.device});
-        for (const Adapter& adapter : infiniband_adapters(SystemFiles(root_)))
+        for (const Adapter& adapter : adapters)
             ends.push_back({fmt::format("NIC{}", adapter.row.number), adapter.row.bus, nullptr});
         std::vector<traces::schema::TopologyRow> links = nvml::links_between(&nvml, ends, root_);
         const std::lock_guard lock(mutex_);

@@ -43,23 +43,14 @@ void add_device(RunBuilder& run, const std::string& kind, int number, bool visib
 void describe(RunBuilder& run, const std::string& key, const std::string& value) {
     run.sink().add(schema::RunInfoRow{key, value});
 }
-std::vector<Finding> findings_of(RunBuilder& run, std::string_view id) {
+// `cpus`: the processors that rank 0 may run on.
+std::vector<Finding> findings_of(RunBuilder& run, std::string_view id, const std::string& cpus = {}) {
     const auto trace = run.take();
+    trace->ranks[0].cpus = cpus;
     AdviceReport report = advice(*trace);
     std::erase_if(report.findings, [id](const Finding& finding) { return finding.id != id; });
     return report.findings;
 }
-// A rank may run on these processors.
-void bind(RunBuilder& run, int rank, const std::string& cpus) {
-    run.sink().add(schema::RankRow{.rank = rank,
-                                   .device = rank,
-                                   .global_pid = RunBuilder::pid(rank),
-                                   .global_tid = RunBuilder::tid(rank),
-                                   .host = "host",
-                                   .device_name = "GPU",
-                                   .cpus = cpus});
-}
-
 void add_gpus(RunBuilder& run, const std::vector<double>& utilization) {
     for (std::size_t gpu = 0; gpu < utilization.size(); ++gpu) {
         const auto number = static_cast<int>(gpu);
@@ -131,14 +122,13 @@ TEST(AdviceUse, FindsARankThatIsBoundToTooFewProcessors) {
          {std::tuple("0-1", 1.9, true), std::tuple("0-1", 1.0, false), std::tuple("0-15", 15.9, false)}) {
         RunBuilder run(1);
         add_gpus(run, {90});
-        bind(run, 0, cpus);
         describe(run, "host.host.cpus", "16");
         sample(run, "process_cpu_cores", 0, "", -1, cores);
-        const std::vector<Finding> found = findings_of(run, "cpu-starved");
+        const std::vector<Finding> found = findings_of(run, "cpu-starved", cpus);
         const bool narrow = std::any_of(found.begin(), found.end(), [](const Finding& finding) {
             return finding.what.find("may run on") != std::string::npos;
         });
-        EXPECT_EQ(narrow, fires) << cpus << ", " << cores;
+        ASSERT_EQ(narrow, fires) << cpus << ", " << cores;
         if (fires) {
             EXPECT_THAT(found[0].what, HasSubstr("Rank 0 may run on 2 of the 16 processors of host"));
         }

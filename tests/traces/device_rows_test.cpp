@@ -116,8 +116,8 @@ TEST_F(DeviceRows, AreLoaded) {
     EXPECT_EQ(devices(*trace), devices_of("north"));
     EXPECT_THAT(links(*trace), ElementsAre(link_of("north")));
     EXPECT_THAT(counters(*trace),
-                ElementsAre("0 north 0 gpu_power_watts 2x300", "-1 north 1 gpu1_power_watts 2x40",
-                            "-1 north -1 host_cpu_cores 2x2.5"));
+                ElementsAre("0 north 0 gpu_power_watts 2x300", "-1 north -1 host_cpu_cores 2x2.5",
+                            "-1 north 1 gpu1_power_watts 2x40"));
 }
 
 TEST_F(DeviceRows, SurviveExportAndImport) {

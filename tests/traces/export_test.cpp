@@ -266,7 +266,7 @@ TEST_F(Export, LeavesNothingWhenStopped) {
 TEST_F(Export, WritesCsvWithUnits) {
     const std::string csv = folder_ / "csv";
     const auto tables = export_csv(run_, csv, false);
-    EXPECT_EQ(tables.size(), 10u);
+    EXPECT_EQ(tables.size(), 11u);
     std::istringstream steps(bytes_of(csv + "/steps.csv"));
     std::string header, first;
     std::getline(steps, header);

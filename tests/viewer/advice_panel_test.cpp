@@ -84,14 +84,14 @@ TEST(AdviceRows, FiguresHaveTheirUnit) {
 TEST(AdviceRows, EveryRuleHasAPanelOfItsSubject) {
     static const std::set<std::string_view> kPanels = {"runs",     "modules", "units",       "memory",
                                                        "summary",  "kernels", "collectives", "distributed",
-                                                       "shardmap", "idle",    "topology"};
+                                                       "shardmap", "idle",    "topology",    "job"};
     int configuration = 0;
     for (const traces::analysis::AdviceRule& rule : traces::analysis::advice_rules()) {
         EXPECT_TRUE(kPanels.contains(panel_of(rule.id))) << rule.id;
         EXPECT_TRUE(kPanels.contains(panel_of(rule.id, false))) << rule.id;
         if (!has_place(rule.id)) ++configuration;
     }
-    EXPECT_EQ(configuration, 5);  // the findings about the run's configuration
+    EXPECT_EQ(configuration, 10);  // the findings about the run's configuration, and about the job's hosts
 }
 
 }  // namespace TEST_FILE

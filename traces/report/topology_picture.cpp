@@ -215,7 +215,9 @@ void draw_host(Picture& picture, const analysis::TopologyReport& report, const H
         {"NVLink", &TopologyLink::nvlink},
         {"Atomics", &TopologyLink::atomics}};
     int left = kMargin;
-    for (const auto& [title, status] : kStatuses) {
+    for (const auto& each : kStatuses) {
+        const std::string_view title = each.first;
+        const auto status = each.second;
         bool any = false;
         for (const auto& [ends, link] : host.links) {
             const std::string& word = link.*status;

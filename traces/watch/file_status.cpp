@@ -134,6 +134,8 @@ void read_counters(Database& file, RunStatus& run, std::int64_t& last_ns) {
         const std::string_view name = counters.text(1);
         if (counters.is_null(2)) continue;
         const double value = counters.real(2);
+        // A trainer's process is all of its ranks.
+        if (counters.integer_or(0, -1) < 0 && !run.tool.starts_with("shardscope-record")) continue;
         if (name == "process_cpu_cores") rank_of(run, counters.integer_or(0, -1)).cores = value;
         if (name == "process_resident_bytes" && value >= 0 && value < 1e18)
             rank_of(run, counters.integer_or(0, -1)).resident_bytes = static_cast<std::int64_t>(value);

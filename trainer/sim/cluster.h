@@ -108,7 +108,10 @@ struct PairFigures {
     std::vector<double> values;
 
     bool known() const { return size > 0; }
-    double of(int from, int to) const { return values[static_cast<std::size_t>(from * size + to)]; }
+    double of(int from, int to) const {
+        return values[static_cast<std::size_t>(from) * static_cast<std::size_t>(size) +
+                      static_cast<std::size_t>(to)];
+    }
     bool operator==(const PairFigures&) const = default;
 };
 
