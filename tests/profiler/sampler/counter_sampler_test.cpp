@@ -65,7 +65,7 @@ class Sampler : public ::testing::Test {
     }
 
     const MonotonicTime origin_ = MonotonicTime::now();
-    const PlayedFiles played_;
+    PlayedFiles played_;
 };
 
 std::vector<Sample> of(const Samples& samples, const std::string& name) {
