@@ -61,5 +61,5 @@ compare() {
         }'
 }
 
-compare threads samples/mlp.toml --run.ranks=2 --run.steps=300 --model.width=256
-compare processes samples/mlp.toml --run.processes=2 --run.steps=300 --model.width=256
+compare threads samples/mlp.toml --run.ranks=2 --run.steps=3000 --model.width=256
+compare processes samples/mlp.toml --run.processes=2 --run.steps=3000 --model.width=256
