@@ -36,6 +36,7 @@ struct Counters::Queue {
         append(samples.counters, more.counters);
         append(samples.notes, more.notes);
         append(samples.devices, more.devices);
+        append(samples.topology, more.topology);
         append(samples.facts, more.facts);
     }
     Samples take() {

@@ -256,6 +256,7 @@ void Recording::on_signal(std::int64_t now) {
 void Recording::set_recording(bool on, std::int64_t now) {
     const bool by_signal = options_.toggle_signal != 0;
     started_ = true;
+    if (!on) take_stacks();
     recording_ = on;
     if (on) counted_from_ns_ = now;
     session_.set_state(on ? SessionState::recording : SessionState::waiting);
@@ -269,6 +270,7 @@ void Recording::set_recording(bool on, std::int64_t now) {
 }
 
 void Recording::stop(std::int64_t now) {
+    take_stacks();
     take_counters();
     counters_.reset();
     stopped_ns_ = now;
@@ -349,8 +351,13 @@ void Recording::sample_stacks() {
                    .rank_of = [this](std::int32_t pid) { return rank_of(pid); }});
 }
 
+// All that has arrived: the last samples of a drain wait for the next.
+void Recording::take_stacks() {
+    for (int drains = 0; drains < 2; ++drains) sample_stacks();
+}
+
 int Recording::rank_of(std::int32_t pid) const {
-    for (const WatchedProcess& process : collector_->living())
+    for (const WatchedProcess& process : watched())
         if (process.pid == pid) return process.rank;
     return launched_ ? launched_->rank : -1;
 }

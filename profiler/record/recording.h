@@ -55,6 +55,7 @@ class Recording {
     std::vector<WatchedProcess> watched() const;
     void take_counters();
     void sample_stacks();
+    void take_stacks();
     int rank_of(std::int32_t pid) const;
     void look_for_hang(std::int64_t now);
     void commit_when_due(std::int64_t now);

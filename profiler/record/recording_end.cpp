@@ -60,9 +60,8 @@ void Recording::finish(int status) {
     const std::int64_t exited = now_ns();
     session_.set_state(SessionState::stopped);
     if (stacks_ != nullptr) {
-        // The last of a drain wait for the next.
-        for (int drains = 0; drains < 2; ++drains) sample_stacks();
-        if (stacks_->lost() > 0) {
+        take_stacks();
+        if (stopped_ns_ < 0 && stacks_->lost() > 0) {
             sink_->add(traces::schema::DiagnosticRow{
                 exited, traces::schema::Severity::warning,
                 fmt::format("{} lost: the kernel's buffers were full",

@@ -33,8 +33,8 @@ class ProcessCounters {
     //   process_cpu_cores                 processor seconds per second since the last sample
     //   process_resident_bytes            memory that is in use now; what processes share counts for each
     //   process_swap_bytes                memory that is swapped out now
-    //   process_read_bytes_per_second     from disks, since the last sample: what the page cache has is not
-    //   read process_written_bytes_per_second  to disks, when it is given to the page cache
+    //   process_read_bytes_per_second     from disks, since the last sample; not from the page cache
+    //   process_written_bytes_per_second  to disks; counted when the page cache has it
     // The first three of a process that has just ended, and not been waited for, are its last ones. A process
     // that was there before the first sample counts for rates from its second sample on. Each rate, times the
     // time since the sample before, is what was used in that time, so that they sum to what a process has

@@ -49,10 +49,9 @@ AddressSpaces::File* AddressSpaces::file(const std::string& path, std::int32_t p
     if (is_new) {
         known->second.name = base_name(path);
         if (path.starts_with('/')) {
-            known->second.symbols = Symbols::of_elf(path);
-            // A container has files of its own.
-            if (known->second.symbols.empty())
-                known->second.symbols = Symbols::of_elf(fmt::format("/proc/{}/root{}", pid, path));
+            // A container has files of its own; of a process that has ended there is only the path.
+            known->second.symbols = Symbols::of_elf(fmt::format("/proc/{}/root{}", pid, path));
+            if (known->second.symbols.empty()) known->second.symbols = Symbols::of_elf(path);
         }
     }
     return &known->second;

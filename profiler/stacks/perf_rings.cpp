@@ -91,8 +91,7 @@ constexpr std::size_t kSampleIdBytes = 8 + 8 + 8;
 }  // namespace
 
 PerfRings::PerfRings(int hertz) {
-    sees_kernel_ = open(hertz, true);
-    if (sees_kernel_ || open(hertz, false)) return;
+    if (open(hertz, true) || open(hertz, false)) return;
     refusal_ = fmt::format(
         "threads are not sampled: the kernel refuses perf events ({}); {}", std::strerror(failure_),
         failure_ == EACCES || failure_ == EPERM

@@ -53,7 +53,6 @@ class PerfRings {
     PerfRings& operator=(const PerfRings&) = delete;
 
     const std::string& refusal() const { return refusal_; }
-    bool sees_kernel() const { return sees_kernel_; }
 
     // Visits what has arrived; of one processor in order of time.
     void drain(const std::function<void(PerfRecord&&)>& visit);
@@ -72,7 +71,6 @@ class PerfRings {
     std::vector<Ring> rings_;
     std::vector<std::byte> wrapped_;  // a record that goes over the ring's end
     std::string refusal_;
-    bool sees_kernel_ = false;
     int failure_ = 0;
     std::int64_t lost_ = 0;
 };

@@ -20,8 +20,6 @@ namespace shardscope::profiler {
 
 class StackSampler {
   public:
-    static constexpr int kHertz = 997;  // not in step with what programs do 100 or 1,000 times per second
-
     // To be made before the command is started, on the thread that starts it.
     explicit StackSampler(int hertz) : rings_(hertz) {}
 

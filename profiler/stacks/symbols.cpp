@@ -50,7 +50,7 @@ class ElfFile {
     explicit ElfFile(const std::string& path)
         : file_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
         ::elf_version(EV_CURRENT);
-        if (file_) elf_.reset(::elf_begin(file_.get(), ELF_C_READ_MMAP, nullptr));
+        if (file_) elf_.reset(::elf_begin(file_.get(), ELF_C_READ, nullptr));
         if (elf_ != nullptr && ::elf_kind(elf_.get()) != ELF_K_ELF) elf_.reset();
     }
     explicit operator bool() const { return elf_ != nullptr; }

@@ -169,6 +169,10 @@ TEST_F(Counters, survive_a_slice) {
     EXPECT_GT(std::stoi(value_in(part, "SELECT count(*)" + of_gpu)), 0);
     EXPECT_LT(std::stoi(value_in(part, "SELECT count(*)" + of_gpu)), number("SELECT count(*)" + of_gpu));
     EXPECT_EQ(value_in(part, "SELECT count(*) FROM SHARD_DEVICES WHERE kind = 'gpu'"), "4");
+    // The links between its four GPUs, each pair once.
+    EXPECT_EQ(
+        value("SELECT count(*) FROM SHARD_TOPOLOGY WHERE fromDevice LIKE 'GPU%' AND toDevice LIKE 'GPU%'"),
+        "6");
 }
 
 }  // namespace TEST_FILE

@@ -38,8 +38,9 @@ TEST_F(StackSamples, GiveFunctionsTheirShares) {
     ASSERT_GT(count, 100);
     // With so few samples a share is known to some points only; scripts/bench_samples.sh measures it.
     EXPECT_NEAR(of("hot (stacks_program)", "self_percent"), 100 * std::stod(outcome_.out), 12);
+    // On a busy machine the kernel's own work takes some percent of the samples.
     EXPECT_NEAR(of("hot (stacks_program)", "self_percent") + of("cold (stacks_program)", "self_percent"), 100,
-                5);
+                15);
     EXPECT_NEAR(of("second_caller (stacks_program)", "total_percent"),
                 2 * of("first_caller (stacks_program)", "total_percent"), 25);
     EXPECT_GT(of("main (stacks_program)", "total_percent"), 95);
