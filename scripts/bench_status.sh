@@ -21,7 +21,10 @@ run() {
     if [[ $kind == with ]]; then
         "$bin/shardscope-train" "$@" --format json --status "$folder/run.status" > "$folder/json" 2> "$folder/err" &
         local job=$!
-        until [[ -S $folder/run.status ]]; do sleep 0.02; done
+        until [[ -S $folder/run.status ]]; do
+            kill -0 "$job" 2> /dev/null || { cat "$folder/err" >&2; exit 1; }
+            sleep 0.02
+        done
         "$bin/shardscope-trace" watch --format json "$folder/run.status" > "$folder/lines" &
         watcher=$!
         wait $job

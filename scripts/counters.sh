@@ -12,7 +12,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 seconds=${1:-3}
 bin=${BIN:-build/release/bin} # BIN: programs that are built already
-[[ -n ${BIN:-} ]] || scripts/build.sh release -DSHARDSCOPE_BUILD_TESTS=ON shardscope-record shardscope-train job_program >&2
+[[ -n ${BIN:-} ]] || scripts/build.sh release -DSHARDSCOPE_BUILD_TESTS=ON shardscope-record job_program >&2
 # On a disk: files of a tmpfs are never written to one.
 folder=$(mktemp -d -p "${TMPDIR:-/var/tmp}")
 namespace=

@@ -53,7 +53,7 @@ def look(browser, page, width, pictures):
     check(outside == [], f"nothing stands out at {width}", "; ".join(outside))
     lanes = browser.run("""return [...document.querySelectorAll("svg.lane")]
         .map(e => e.getBoundingClientRect()).map(b => [b.width, b.height])""")
-    check(lanes == [] or all(w > width / 3 and h > 4 for w, h in lanes), f"lanes have room at {width}", len(lanes))
+    check(lanes != [] and all(w > width / 3 and h > 4 for w, h in lanes), f"lanes have room at {width}", len(lanes))
     axis = browser.run("""return [...document.querySelectorAll(".axis span")].filter(e => e.offsetParent)
         .map(e => e.getBoundingClientRect()).map(b => [b.left, b.right])""")
     check(all(a[1] < b[0] for a, b in zip(axis, axis[1:])), f"marks of the axis are apart at {width}", len(axis))

@@ -266,6 +266,7 @@ TEST(Scheduler, WhatEndsElsewhereBeginsTheNextThere) {
         begun.set_value();
     });
     begun.get_future().wait();
+    while (!scheduler.resting()) std::this_thread::yield();  // the worker is still returning
     std::vector<std::thread::id> threads;
     const auto note = [&](int worker) {
         EXPECT_EQ(worker, -1);

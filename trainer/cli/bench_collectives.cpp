@@ -201,6 +201,7 @@ int bench_collectives_of_engines(const std::string& file, const std::vector<job:
         std::vector<std::string> arguments = {file, "--bench-collectives", "--format", "json"};
         if (!options.sizes.empty()) arguments.push_back("--sizes=" + options.sizes);
         if (options.messages) arguments.emplace_back("--messages");
+        if (options.pairs) arguments.emplace_back("--pairs");
         for (const job::Override& key :
              with_keys(overrides, engine_keys(engine, job.run.ranks, job.run.sums)))
             arguments.push_back(fmt::format("--{}={}", key.key, key.value));

@@ -46,6 +46,11 @@ milliseconds tell_period(int ranks) {
     return std::clamp(milliseconds(ranks), kTellPeriod, kLongestTellPeriod);
 }
 
+// For how long a rank that is well may say nothing: four of its reports, where these are far apart.
+double silent_after_s(std::size_t ranks) {
+    return std::max(kSilentAfterS, 4e-3 * static_cast<double>(tell_period(static_cast<int>(ranks)).count()));
+}
+
 std::vector<int> ranks_here(const world::World* world, int ranks) {
     if (world) return {world->rank()};
     std::vector<int> all(static_cast<std::size_t>(ranks));
@@ -274,7 +279,8 @@ void LiveStatus::add_ranks(RunStatus& status) {
         rank.collective = collective_of(live->groups);
         if (rank.collective && rank.collective->open && *rank.collective->for_s >= kWaitsAfterS)
             rank.state = RankState::waiting;
-        if (rank.silent_s >= kSilentAfterS && !is_over(status.state)) rank.state = RankState::silent;
+        if (rank.silent_s >= silent_after_s(status.ranks.size()) && !is_over(status.state))
+            rank.state = RankState::silent;
         if (is_over(status.state)) rank.state = RankState::ended;
         progress.push_back({rank.rank, rank.silent_s, std::move(live->groups)});
     }
@@ -292,7 +298,8 @@ void LiveStatus::find_reason(RunStatus& status, const std::vector<RankProgress>&
         const RankStatus& own = status.ranks[static_cast<std::size_t>(rank)];
         return fmt::format("process {} on host {}", own.pid, own.host);
     };
-    if (const auto hang = traces::status::find_hang(progress, members, kWaitsAfterS, kSilentAfterS)) {
+    if (const auto hang =
+            traces::status::find_hang(progress, members, kWaitsAfterS, silent_after_s(status.ranks.size()))) {
         status.reason = hang->sentence;
         if (hang->rank >= 0 && world_)
             status.reason += fmt::format(" (rank {} is {})", hang->rank, process_of(hang->rank));

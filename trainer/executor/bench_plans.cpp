@@ -63,7 +63,8 @@ BenchPlans::BenchPlans(const plan::Mesh& mesh, const CollectiveBenchOptions& opt
     if (mesh.talkers < 2) return;
     add_messages(0, 1, bench_sizes(options.smallest, options.largest));
     if (!options.pairs) return;
-    const std::vector<std::int64_t> both = {options.smallest, std::min(kPairBytes, options.largest)};
+    const std::vector<std::int64_t> both = {options.smallest,
+                                            std::clamp(kPairBytes, options.smallest, options.largest)};
     for (int from = 0; from < mesh.talkers; ++from) {
         for (int to = 0; to < mesh.talkers; ++to) {
             if (from != to) add_messages(from, to, both);
