@@ -151,6 +151,16 @@ TEST(AdviceUse, FindsTooFewProcessorsForAllThreads) {
     }
 }
 
+TEST(AdviceUse, WhatOthersDoTakesNothingFromTheJobsLimit) {
+    RunBuilder run(1);
+    add_gpus(run, {90});
+    describe(run, "host.host.cpus", "64");
+    describe(run, "host.host.cpu_limit_cores", "4");
+    sample(run, "process_cpu_cores", 0, "", -1, 1);
+    sample(run, "host_cpu_cores", -1, "host", -1, 40);
+    EXPECT_THAT(findings_of(run, "cpu-starved"), IsEmpty());
+}
+
 TEST(AdviceUse, FindsALimitOfTheControlGroup) {
     for (const double percent : {20.0, 1.0}) {
         RunBuilder run(1);

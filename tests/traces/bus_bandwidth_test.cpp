@@ -85,6 +85,18 @@ TEST(BusBandwidth, HasAPointForEachSizeWithMedianAndQuartiles) {
     EXPECT_EQ(curve.bound.gbps, 0) << "no rate of copies is recorded";
 }
 
+// A group of one rank sends nothing: it has no bus bandwidth, and no place in a plot.
+TEST(BusBandwidth, OfOneRankIsLeftOut) {
+    RunBuilder run(1);
+    run.collective(
+        0, 0, 100,
+        {.operation = schema::Operation::all_gather, .bytes = 4096, .sequence = 1, .group_size = 1});
+    const auto trace = run.take();
+    const BusBandwidthReport report = bus_bandwidth(*trace);
+    EXPECT_THAT(report.curves, IsEmpty());
+    EXPECT_EQ(report.left_out, 1);
+}
+
 TEST(BusBandwidth, HasACurveForEachOperationAxisAndPlace) {
     Series series(1);  // each rank on a host of its own
     series.run.sink().add(

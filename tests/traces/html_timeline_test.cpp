@@ -367,6 +367,21 @@ TEST(HtmlTimeline, RedactsPathsAndMachines) {
     };
     EXPECT_EQ(name(false), "/home/ada/train.py(12): forward");
     EXPECT_EQ(name(true), "…(12): forward");
+
+    RunBuilder counted(1);
+    counted.sink().add(schema::CounterRow{.time = 150,
+                                          .rank = -1,
+                                          .name = counted.sink().intern("host_cpu_cores"),
+                                          .value = 2,
+                                          .host = counted.sink().intern("node-of-ada")});
+    counted.range(0, 100, 200, "step");
+    const auto with_host = counted.take();
+    const auto head = [&](bool redact) {
+        return Data(html_timeline(*with_host, "run.sqlite", {}, {.title = "", .redact = redact}).html)
+            .head.dump();
+    };
+    EXPECT_THAT(head(false), HasSubstr("node-of-ada"));
+    EXPECT_THAT(head(true), Not(HasSubstr("node-of-ada")));
 }
 
 }  // namespace TEST_FILE

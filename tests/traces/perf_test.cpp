@@ -233,6 +233,14 @@ TEST_F(Perf, WithoutStacksSaysHowToRecordThem) {
     EXPECT_THAT(functions(*trace), ElementsAre("[unknown] 10 10 1", "f (p) 10 10 1"));
 }
 
+TEST_F(Perf, OfAProgramWhoseNameCouldBeAnAddressHasEachSample) {
+    const auto trace =
+        importer::open_any({file("              dd  7/7 1.0: 10 cycles:  1 f+0x1 (p)\n              dd  7/7 "
+                                 "1.1: 10 cycles:  1 f+0x1 (p)\n")});
+    EXPECT_EQ(trace->samples.size(), 2U);
+    EXPECT_THAT(functions(*trace), ElementsAre("f (p) 20 20 2"));
+}
+
 TEST_F(Perf, HasNoSampleTwiceAtAChunksEdge) {
     std::string text;
     for (int i = 0; i < 30'000; ++i)

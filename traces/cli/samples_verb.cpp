@@ -20,6 +20,7 @@ Work samples_verb(Options& options) {
     const std::string& path = options.text("-o,--output", "OUT.svg", "A flame graph, written to this file");
     const bool& overwrite = options.flag("--overwrite", "Replace OUT.svg if it exists");
     options.excludes("--folded", "--output");
+    options.needs("--overwrite", "--output");
     return [&](const Inputs& inputs) {
         const std::size_t most = most_rows(inputs, top);
         const analysis::Selection selection = parse_selection(inputs.selection);
@@ -36,10 +37,10 @@ Work samples_verb(Options& options) {
             return kDone;
         }
         if (report.samples == 0)
-            throw UsageError(
-                fmt::format("{} has no samples of threads in the selection; record the program with perf "
-                            "record -g, and import what perf script prints",
-                            inputs.files.front()));
+            throw UsageError(fmt::format(
+                "{} has no samples of threads in the selection; record the program with "
+                "shardscope-record --sample 997, or with perf record -g and give what perf script prints",
+                inputs.files.front()));
         exports::TextOutput output(path, overwrite, false);
         output.buffer() = report::flame_graph_svg(report, inputs.files.front());
         output.finish();

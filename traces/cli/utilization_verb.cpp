@@ -34,6 +34,7 @@ Work utilization_verb(Options& options) {
     const std::string& title = options.text("--title", "TEXT", "Its title; without: the name of the file");
     const bool& redact = options.flag("--redact", "Omit names of machines and paths in it");
     const bool& overwrite = options.flag("--overwrite", "Replace the file if it exists");
+    for (const char* option : {"--title", "--redact", "--overwrite"}) options.needs(option, "--output");
     return [&](const Inputs& inputs) {
         const analysis::Selection selection = parse_selection(inputs.selection);
         check_price(price);

@@ -21,8 +21,6 @@ namespace shardscope::traces::report {
 namespace {
 
 constexpr std::size_t kFindings = 3;
-constexpr std::array<std::string_view, 5> kUseRuleIds = {"gpu-unused", "gpu-throttled", "cpu-starved", "swap",
-                                                         "nic-saturated"};
 
 std::string_view config(const ReportedRun& run, std::string_view key) {
     for (const auto& [name, value] : run.info.config)
@@ -112,6 +110,14 @@ std::string facts(const ReportedRun& run, const Redactor& redact) {
     return html + "</dl>\n";
 }
 
+// Devices of the job that are known to have worked.
+std::int64_t worked(const ReportedRun& run) {
+    return std::count_if(
+        run.utilization.devices.begin(), run.utilization.devices.end(), [](const auto& device) {
+            return device.visible.value_or(false) && device.utilization_percent && !device.unused();
+        });
+}
+
 // The efficiency in one line.
 std::string efficiency(const ReportedRun& run) {
     const analysis::JobUse& job = run.utilization.job;
@@ -121,8 +127,7 @@ std::string efficiency(const ReportedRun& run) {
             fmt::format("used {} % of the time on average", store::grouped(*job.utilization_percent, 1));
         text = job.devices == 1 ? "The device was " + used
                                 : fmt::format("{} of {} devices worked; all of them together were {}",
-                                              store::grouped(job.devices - job.unused_devices),
-                                              store::grouped(job.devices), used);
+                                              store::grouped(worked(run)), store::grouped(job.devices), used);
     }
     const double step = run.summary.mean_step_us();
     if (run.summary.stepped && step > 0) {
@@ -148,9 +153,7 @@ std::string cards(const ReportedRun& run) {
     std::string html = "<div class=\"cards\">\n";
     html += html_card(job.utilization_percent ? store::grouped(*job.utilization_percent, 1) + " %" : "-",
                       "utilization, mean of the devices");
-    html += html_card(job.sampled_devices > 0
-                          ? fmt::format("{} of {}", job.devices - job.unused_devices, job.devices)
-                          : "-",
+    html += html_card(job.sampled_devices > 0 ? fmt::format("{} of {}", worked(run), job.devices) : "-",
                       "devices that worked");
     double memory = 0;
     for (const analysis::DeviceUse& device : run.utilization.devices)
@@ -169,8 +172,9 @@ std::string cards(const ReportedRun& run) {
 std::string findings(const ReportedRun& run, const Redactor& redact) {
     std::vector<analysis::Finding> all = run.advice.findings;
     const auto about_use = [](const analysis::Finding& finding) {
-        const auto& ids = kUseRuleIds;
-        return std::find(ids.begin(), ids.end(), finding.id) != ids.end();
+        const auto rules = analysis::use_rules();
+        return std::any_of(rules.begin(), rules.end(),
+                           [&](const analysis::AdviceRule& rule) { return rule.id == finding.id; });
     };
     std::stable_sort(all.begin(), all.end(), [&](const auto& a, const auto& b) {
         return std::pair(a.weight, !about_use(a)) < std::pair(b.weight, !about_use(b));

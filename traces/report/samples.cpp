@@ -20,9 +20,9 @@ std::string table_text(const analysis::SamplesReport& report, std::size_t width)
     if (report.samples == 0) {
         return report.other_events.empty()
                    ? paragraph(
-                         "No samples of threads are in the selection. Record the program with perf record "
-                         "-g, "
-                         "and import what perf script prints.",
+                         "No samples of threads are in the selection. Record the program with "
+                         "shardscope-record "
+                         "--sample 997, or with perf record -g and give what perf script prints.",
                          width)
                    : fmt::format("No samples of that event; there are some of {}.\n", events());
     }

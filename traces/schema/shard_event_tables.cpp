@@ -155,7 +155,8 @@ constexpr std::array kFlightRecords = {
 
 constexpr std::array kCounters = {
     SchemaColumn{"time", kIntNN, "ns", "When, since the start of the capture.", from<&CounterRow::time>},
-    with(own::kRank, from<&CounterRow::rank>),
+    SchemaColumn{"rank", kIntNN, "rank", "The rank; -1: of no rank alone. SHARD_RANKS.rank",
+                 from<&CounterRow::rank>},
     SchemaColumn{"nameId", kIntNN, "id",
                  "The counter's name, with its unit: \"reserved_bytes\". StringIds.id",
                  from<&CounterRow::name>},

@@ -352,7 +352,9 @@ constexpr std::array<SchemaTable, 18> kTables = {{
      {},
      9},
     {"SHARD_TOPOLOGY",
-     "How these devices reach each other, one row for each ordered pair. Since schema version 9.",
+     "How these devices reach each other: a pair once, or once for each direction where these differ. Since "
+     "schema "
+     "version 9.",
      kTopology,
      {},
      9},

@@ -225,7 +225,7 @@ constexpr std::array kCounters = {
     SchemaColumn{"value", "", "", "Its value from then on; NULL where it was not a number."},
 };
 constexpr std::string_view kCountersSql =
-    R"(SELECT nullif(c.rank, -1) AS rank, coalesce(h.value, r.host) AS host, c.device AS device, c.time AS time_ns,
+    R"(SELECT nullif(c.rank, -1) AS rank, coalesce(h.value, nullif(r.host, '')) AS host, c.device AS device, c.time AS time_ns,
        s.value AS name, c.value AS value
 FROM SHARD_COUNTERS c
 LEFT JOIN StringIds s ON s.id = c.nameId

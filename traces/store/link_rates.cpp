@@ -15,6 +15,7 @@ double pcie_bytes_per_second(std::string_view speed, int lanes) {
 
 double nvlink_bytes_per_second(int capability) {
     if (capability >= 100) return 50e9;
+    if (capability == 86) return 14.0625e9;  // four links, 112.5 GB/s in both directions together
     if (capability >= 70) return 25e9;
     return capability >= 60 ? 20e9 : -1;
 }

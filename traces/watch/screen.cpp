@@ -53,14 +53,19 @@ void write_out(const std::string& text) {
 
 }  // namespace
 
-NotedSignals::NotedSignals() {
+NotedSignals::NotedSignals(bool suspends) {
     received_signal = 0;
     suspend_asked = false;
     struct sigaction action = {};
     action.sa_handler = note;
     ::sigemptyset(&action.sa_mask);
-    for (std::size_t i = 0; i < std::size(kEnding); ++i) ::sigaction(kEnding[i], &action, &g_before[i]);
-    ::sigaction(SIGTSTP, &action, &g_suspend_before);
+    const auto take = [&](int signal, struct sigaction& before) {
+        ::sigaction(signal, &action, &before);
+        if (before.sa_handler == SIG_IGN) ::sigaction(signal, &before, nullptr);  // as under nohup
+    };
+    for (std::size_t i = 0; i < std::size(kEnding); ++i) take(kEnding[i], g_before[i]);
+    ::sigaction(SIGTSTP, nullptr, &g_suspend_before);
+    if (suspends) take(SIGTSTP, g_suspend_before);
 }
 
 NotedSignals::~NotedSignals() {

@@ -13,7 +13,8 @@ namespace shardscope::traces::watch {
 // While it lives, signals that would end the program are noted instead. One at a time.
 class NotedSignals {
   public:
-    NotedSignals();
+    // `suspends`: Ctrl-Z is noted, too; else it stops the program as usual.
+    explicit NotedSignals(bool suspends);
     ~NotedSignals();
     NotedSignals(const NotedSignals&) = delete;
     NotedSignals& operator=(const NotedSignals&) = delete;

@@ -96,6 +96,10 @@ std::string noted_address(const std::string& trace) {
         for (const std::string& file : files_of_run(trace)) {
             store::Database database = store::open_trace(file);
             if (!store::has_plain_table(database, "SHARD_RUN")) return {};
+            // Another run may serve at that address by now.
+            if (!store::has_plain_table(database, "SHARD_STATE") ||
+                database.integer("SELECT ended FROM SHARD_STATE") != 0)
+                continue;
             store::Statement noted(database, "SELECT value FROM SHARD_RUN WHERE key = 'status_address'");
             if (noted.step()) return std::string(noted.text(0));
         }

@@ -59,7 +59,7 @@ class Watch {
     Watch(Source& source, const WatchOptions& options) : source_(source), options_(options) {}
 
     int run() {
-        const NotedSignals signals;
+        const NotedSignals signals(options_.screen && !options_.once && !options_.json);
         source_.add_to(course_);
         if (options_.screen && !options_.once && !options_.json) screen_.emplace(options_.colours);
         int status = 0;

@@ -180,7 +180,10 @@ void cpu_starved(const AdviceFacts& f, Findings& found) {
         if (device.kind == UsedDevice::gpu && !device.ranks.empty()) with_gpus.insert(device.host);
     const HostUse *full = nullptr, *held = nullptr;
     const auto busy_of = [](const HostUse& host) {
-        return std::max(host.busy_cores.value_or(0), host.job_cores.value_or(0));
+        // What others do on the host takes nothing from the job's own limit.
+        const bool limited = host.cpu_limit_cores > 0 && host.usable_cores() == host.cpu_limit_cores;
+        return limited ? host.job_cores.value_or(0)
+                       : std::max(host.busy_cores.value_or(0), host.job_cores.value_or(0));
     };
     for (const HostUse& host : f.use.hosts) {
         const double cores = host.usable_cores();

@@ -120,7 +120,7 @@ class BandwidthAnalysis {
                               ? trace_.collectives.group_size[static_cast<std::size_t>(first.row)]
                               : 0;
         const double factor = bus_factor(first.operation, ranks);
-        if (bytes <= 0 || match.transfer_ns <= 0 || !std::isfinite(factor)) {
+        if (bytes <= 0 || match.transfer_ns <= 0 || !(factor > 0) || !std::isfinite(factor)) {
             ++report_.left_out;
             return;
         }

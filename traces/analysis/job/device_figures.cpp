@@ -83,8 +83,10 @@ std::pair<Known, bool> energy_of(const OwnedCurves& owned, const Interval* part)
         const double joules = cut(counter).growth();
         if (joules > 0) return {joules, true};
     }
-    if (power == nullptr || power->seconds() <= 0) return {std::nullopt, false};
-    return {cut(power).integral(), false};
+    if (power == nullptr) return {std::nullopt, false};
+    const SampledCurve own = cut(power);
+    if (own.seconds() <= 0) return {std::nullopt, false};
+    return {own.integral(), false};
 }
 
 void add_gpu_figures(const OwnedCurves& owned, DeviceUse& use) {

@@ -31,7 +31,9 @@ class Job {
         for (const DeviceUse& device : report_.devices) {
             if (!device.visible.value_or(false)) continue;  // another job's
             ++job.devices;
-            priced += device.kind == UsedDevice::gpu ? 1 : static_cast<std::int64_t>(device.ranks.size());
+            priced += device.kind == UsedDevice::gpu || source_.selection.rank
+                          ? 1
+                          : static_cast<std::int64_t>(device.ranks.size());
             job.unused_devices += device.unused() ? 1 : 0;
             job.sampled_devices += device.utilization_percent || device.power_watts ? 1 : 0;
             if (device.utilization_percent) utilizations.push_back(*device.utilization_percent);

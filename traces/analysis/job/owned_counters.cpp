@@ -2,7 +2,6 @@
 #include "traces/analysis/job/owned_counters.h"
 
 #include <algorithm>
-#include <cctype>
 #include <optional>
 #include <unordered_map>
 #include <utility>
@@ -172,6 +171,7 @@ const SampledCurve* OwnedCurves::find(std::string_view name) const {
 std::string only_host(const store::Trace& trace) {
     std::string_view host;
     for (const store::Rank& rank : trace.ranks) {
+        if (rank.host.empty()) continue;
         if (!host.empty() && rank.host != host) return {};
         host = rank.host;
     }

@@ -1,5 +1,5 @@
-// The rows of SHARD_COUNTERS by what they are counters of: a GPU, an adapter, a host, a rank. Internal to the
-// library. Names are those of docs/recording.md.
+// The rows of SHARD_COUNTERS by what they are counters of: a GPU, an adapter, a host, a rank. Names are
+// those of docs/recording.md.
 #pragma once
 
 #include <cstdint>

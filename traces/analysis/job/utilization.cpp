@@ -15,6 +15,7 @@
 #include "traces/analysis/job/device_figures.h"
 #include "traces/analysis/job/job_use.h"
 #include "traces/analysis/job/owned_counters.h"
+#include "traces/analysis/topology/host_topology.h"
 #include "traces/schema/sort_rows.h"
 #include "traces/schema/text.h"
 #include "traces/store/columns/trace.h"
@@ -112,12 +113,15 @@ class Utilization {
             use.ranks.assign(owned.ranks.begin(), owned.ranks.end());
             add_gpu_figures(owned, use);
         }
-        // Ranks whose processes the sampler could not find on a GPU, as in a container: by their device.
-        for (const store::Rank& rank : trace_.ranks) {
-            if (!computes_on_gpu() || has_gpu(gpus, rank.number)) continue;
+        // Ranks whose processes the sampler could not find on a GPU, as in a container: by their places.
+        const std::vector<RankGpu> by_place =
+            computes_on_gpu() ? gpus_of_ranks(trace_, host_topologies(trace_)) : std::vector<RankGpu>();
+        for (std::size_t r = 0; r < by_place.size(); ++r) {
+            const store::Rank& rank = trace_.ranks[r];
+            if (has_gpu(gpus, rank.number)) continue;
             const std::string host = rank.host.empty() ? only_host_ : rank.host;
-            DeviceUse& use = gpu(host, std::max(rank.device, 0));
-            use.ranks.push_back(rank.number);
+            const int number = by_place[r].number >= 0 ? by_place[r].number : std::max(rank.device, 0);
+            gpu(host, number).ranks.push_back(rank.number);
         }
         for (auto& [place, use] : gpus) {
             std::sort(use.ranks.begin(), use.ranks.end());
@@ -310,6 +314,7 @@ class Utilization {
         for (const DeviceUse& device : report_.devices) {
             HostUse& use = host(device.host);
             ++use.devices;
+            if (!device.visible.value_or(false)) continue;  // another job's
             use.unused_devices += device.unused() ? 1 : 0;
             add(use.energy_j, device.energy_j);
             if (device.utilization_percent) utilizations[device.host].push_back(*device.utilization_percent);

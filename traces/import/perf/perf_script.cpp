@@ -108,13 +108,14 @@ class PerfRows {
         const std::size_t first = line.find_first_not_of(" \t");
         if (first == line.npos) return finish_sample();
         if (line[first] == '#') return;
-        if (indented && sample_) {
-            if (auto frame = read_perf_frame(line)) return add_frame(*frame);
-        }
+        // A program may be called "dd", which could be an address, and perf indents short names.
         if (const auto sample = read_perf_sample(line)) {
             finish_sample();
             begin(*sample);
             return;
+        }
+        if (indented && sample_) {
+            if (auto frame = read_perf_frame(line)) return add_frame(*frame);
         }
         if (!request_.partial)
             throw input_.error(at,

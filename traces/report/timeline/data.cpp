@@ -260,7 +260,7 @@ class TimelineEncoder::Encoding {
                 start.push_back(step.start);
                 end.push_back(step.end);
             }
-            Json one{{"label", group.label}, {"note", shown(group.note)}};
+            Json one{{"label", shown(group.label)}, {"note", shown(group.note)}};
             if (group.rank.known()) one["rank"] = all_.trace_.ranks[group.rank.at()].number;
             one["steps"] = Json{{"number", number}, {"start", start}, {"end", end}};
             groups.push_back(std::move(one));

@@ -178,10 +178,13 @@ TimelinePage html_timeline(const store::Trace& trace, const std::string& path,
     for (const store::Rank& rank : trace.ranks) {
         if (!rank.host.empty()) hosts.push_back(rank.host);
     }
+    const TimelineRows rows = timeline_rows(trace, selection);
+    for (const lanes::CounterTrack& counter : rows.tracks.counters) {
+        if (counter.host != schema::StringId::empty) hosts.emplace_back(trace.strings[counter.host]);
+    }
     std::sort(hosts.begin(), hosts.end(),
               [](const std::string& a, const std::string& b) { return a.size() > b.size(); });
     const Redactor redact(options.redact, std::move(hosts));
-    const TimelineRows rows = timeline_rows(trace, selection);
     const TimelineEncoder encoder(trace, rows,
                                   [&](std::string_view text) { return printable(redact.plain(text)); });
     TimelinePage page{
