@@ -94,6 +94,30 @@ TEST(JobRows, ATimeFilterLimitsTheLanes) {
     EXPECT_EQ(job_measures(*trace, late)[0].hosts[0].lanes[0].label, "GPU 0") << "its name has the number";
 }
 
+// A GPU is nobody's until a process of a rank uses it, and its samples then have another name: one lane. What
+// no GPU can is left out.
+TEST(JobRows, AGpuWhoseRankIsKnownLaterHasOneLane) {
+    store::ColumnSink sink;
+    sink.add(schema::RankRow{.rank = 3, .device = 1, .global_pid = schema::global_pid(1), .host = "node0"});
+    for (int i = 0; i <= 10; ++i)
+        sink.add(schema::CounterRow{
+            .time = i * 100 * kMs,
+            .rank = i < 5 ? -1 : 3,
+            .name = sink.intern(i < 5 ? "gpu1_utilization_percent" : "gpu_utilization_percent"),
+            .value = i == 7 ? 65535.0 : 50.0,
+            .host = sink.intern("node0"),
+            .device = 1});
+    const auto measures = job_measures(*sink.take(), {});
+    ASSERT_EQ(measures.size(), 1U);
+    ASSERT_EQ(measures[0].hosts.size(), 1U);
+    ASSERT_EQ(measures[0].hosts[0].lanes.size(), 1U);
+    const JobLane& lane = measures[0].hosts[0].lanes[0];
+    EXPECT_EQ(lane.label, "GPU 1");
+    EXPECT_EQ(lane.note, "rank 3");
+    EXPECT_DOUBLE_EQ(lane.curve.mean(), 50);
+    EXPECT_DOUBLE_EQ(lane.curve.highest(), 50);
+}
+
 // Samples at 0, 100, 200 ms, then none until 1 s: between 200 ms and 1 s nothing is known.
 TEST(JobRows, ValuesAreOnTheLineBetweenSamplesAndUnknownInGaps) {
     const SampledCurve curve({{0, 10}, {100 * kMs, 20}, {200 * kMs, 0}, {1000 * kMs, 50}}, {}, 100 * kMs,

@@ -30,7 +30,7 @@ std::string format_short(double value);
 // "89.04 %", two decimals.
 std::string format_percent(double percent);
 
-// In the unit of a counter's name (traces/lanes/counter_words.h): "312 W", "98.5 %", "12.0 GiB" of "bytes",
+// In the unit of a counter's name (traces/lanes/counter_words.h): "312 W", "98.50 %", "12.0 GiB" of "bytes",
 // "12.34 GB/s" (powers of 1000) of "bytes/s"; of no unit, the number alone.
 std::string format_amount(double value, std::string_view unit);
 

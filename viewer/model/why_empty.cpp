@@ -35,10 +35,12 @@ constexpr WhyEmpty kTable[] = {
      "counters "
      "(shardscope-record does by default) to see them over time.",
      "events, marks, allocations, counters or metrics: any of them is enough", kTrace, kAlways,
-     "any activity", "any of `--trace=cuda,nvtx,osrt`"},
+     "any activity", "any of `--trace=cuda,nvtx`"},
     {"job", "job",
      "This trace holds no samples of devices, hosts or processes. shardscope-record samples them unless "
-     "--no-counters is given, and on a GPU asks NVIDIA's driver for its use, memory, power and clocks.",
+     "--no-counters is given, shardscope-train --trace unless run.counters = false, and both ask NVIDIA's "
+     "driver "
+     "for a GPU's use, memory, power and clocks.",
      "counters (`SHARD_COUNTERS`)", kTrace, "unless `--no-counters`", "", ""},
     {"topology", "topology",
      "This trace tells neither the links between devices nor what ranks sent each other. Record collectives "
@@ -72,7 +74,8 @@ constexpr WhyEmpty kTable[] = {
     {"memory", "memory",
      "This trace holds no allocations of this rank. PyTorch's profiler records them with "
      "profile_memory=True, "
-     "Nsight Systems with --cuda-memory-usage=true, and our recorder always; a memory snapshot "
+     "Nsight Systems with --cuda-memory-usage=true, shardscope-train always and shardscope-record on a GPU; "
+     "a memory snapshot "
      "(torch.cuda.memory._dump_snapshot) opens here too.",
      "allocations", kTrace, kCuda, "`profile_memory=True`, or `torch.cuda.memory._dump_snapshot()`",
      "`--cuda-memory-usage=true`"},

@@ -180,7 +180,7 @@ void JobLanes::draw_lane(model::Session& session, const JobMeasure& measure, con
     if (!hovered) return;
     draw::begin_tip(lane.note.empty() ? lane.label : fmt::format("{}, {}", lane.label, lane.note));
     if (over) {
-        draw::tip_row("at", draw::format_duration(static_cast<double>(*entry.cursor - place.time.start)));
+        draw::tip_row("at", draw::format_duration(static_cast<double>(*entry.cursor)));
         draw::tip_row(measure.title, shown(value_at(lane.curve, *entry.cursor), measure.unit));
     }
     draw::tip_row("mean", draw::format_amount(lane.curve.mean(), measure.unit));

@@ -67,8 +67,9 @@ class JobPanel final : public model::Panel {
             ImGui::NewLine();
             return widgets::draw_waiting(session, "what the devices did");
         }
-        if (!report->any_sample() || measures->empty()) {
+        if (!report->any_sample()) {
             draw::flow(ImGui::GetWindowWidth());
+            if (session.current()->limit) return draw::note("No sample lies in the time filter.");
             return draw::note(model::why_empty("job"));
         }
         widgets::draw_limit_note(session);
@@ -119,6 +120,8 @@ class JobPanel final : public model::Panel {
 
     void draw_lanes(model::Session& session, const std::shared_ptr<const std::vector<JobMeasure>>& measures,
                     traces::analysis::Interval time) {
+        if (measures->empty())
+            return draw::note("None of the sampled figures has lanes; the tables have them.");
         std::vector<std::string_view> titles;
         int chosen = 0;
         for (std::size_t i = 0; i < measures->size(); ++i) {

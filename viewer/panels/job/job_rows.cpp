@@ -7,78 +7,89 @@
 #include <cmath>
 #include <iterator>
 #include <map>
-#include <tuple>
 #include <utility>
 
 #include <fmt/core.h>
 
+#include "traces/analysis/job/owned_counters.h"
 #include "traces/lanes/counter_words.h"
-#include "traces/schema/text.h"
 #include "traces/store/grouped.h"
 #include "viewer/draw/format.h"
 
 namespace shardscope::viewer::panels {
 namespace {
 
+using traces::analysis::CounterOwner;
+using traces::analysis::CounterPlace;
 using traces::analysis::Interval;
 using traces::analysis::JobUse;
+using traces::analysis::OwnedCurves;
 using traces::analysis::Sample;
 using traces::analysis::SampledCurve;
 using traces::store::Trace;
 
+// A figure of a GPU, an adapter, a host or a rank, as owned_counters() calls it.
+struct Figure {
+    CounterOwner owner = CounterOwner::gpu;
+    std::string_view name;
+    std::string_view counter;  // its name in SHARD_COUNTERS; of GPUs not needed
+};
+
 struct SampledKind {
     std::string_view id, title, unit;
     double full;  // 0: the largest that a device can, or the largest value of all lanes
-    // Counters' names; of GPUs without "gpu_" or "gpu3_" before them.
-    std::array<std::string_view, 4> names;
-    bool of_gpu;
+    std::array<Figure, 4> figures;
 };
 
+constexpr Figure of_gpu(std::string_view name) {
+    return {CounterOwner::gpu, name, {}};
+}
 constexpr SampledKind kSampledKinds[] = {
-    {"utilization", "Utilization", "%", 100, {"utilization_percent"}, true},
-    {"memory", "Memory", "bytes", 0, {"memory_used_bytes"}, true},
-    {"power", "Power", "W", 0, {"power_watts"}, true},
-    {"temperature", "Temperature", "\u00b0C", 0, {"temperature_celsius"}, true},
-    {"clock", "Clock", "MHz", 0, {"sm_clock_mhz"}, true},
+    {"utilization", "Utilization", "%", 100, {of_gpu("utilization_percent")}},
+    {"memory", "Memory", "bytes", 0, {of_gpu("memory_used_bytes")}},
+    {"power", "Power", "W", 0, {of_gpu("power_watts")}},
+    {"temperature", "Temperature", "\u00b0C", 0, {of_gpu("temperature_celsius")}},
+    {"clock", "Clock", "MHz", 0, {of_gpu("sm_clock_mhz")}},
     {"nvlink",
      "NVLink",
      "bytes/s",
      0,
-     {"nvlink_sent_bytes_per_second", "nvlink_received_bytes_per_second"},
-     true},
-    {"pcie", "PCIe", "bytes/s", 0, {"pcie_sent_bytes_per_second", "pcie_received_bytes_per_second"}, true},
-    {"cores", "Processor", "cores", 0, {"host_cpu_cores", "process_cpu_cores"}, false},
-    {"resident", "Resident memory", "bytes", 0, {"process_resident_bytes"}, false},
+     {of_gpu("nvlink_sent_bytes_per_second"), of_gpu("nvlink_received_bytes_per_second")}},
+    {"pcie",
+     "PCIe",
+     "bytes/s",
+     0,
+     {of_gpu("pcie_sent_bytes_per_second"), of_gpu("pcie_received_bytes_per_second")}},
+    {"cores",
+     "Processor",
+     "cores",
+     0,
+     {Figure{CounterOwner::host, "cpu_cores", "host_cpu_cores"},
+      {CounterOwner::host, "job_cpu_cores", "process_cpu_cores"},
+      {CounterOwner::rank, "cpu_cores", "process_cpu_cores"}}},
+    {"resident",
+     "Resident memory",
+     "bytes",
+     0,
+     {Figure{CounterOwner::host, "job_resident_bytes", "process_resident_bytes"},
+      {CounterOwner::rank, "resident_bytes", "process_resident_bytes"}}},
     {"network",
      "Network",
      "bytes/s",
      0,
-     {"infiniband_sent_bytes_per_second", "infiniband_received_bytes_per_second",
-      "ethernet_sent_bytes_per_second", "ethernet_received_bytes_per_second"},
-     false},
+     {Figure{CounterOwner::infiniband, "sent_bytes_per_second", "infiniband_sent_bytes_per_second"},
+      {CounterOwner::infiniband, "received_bytes_per_second", "infiniband_received_bytes_per_second"},
+      {CounterOwner::ethernet, "sent_bytes_per_second", "ethernet_sent_bytes_per_second"},
+      {CounterOwner::ethernet, "received_bytes_per_second", "ethernet_received_bytes_per_second"}}},
     {"disk",
      "Disk",
      "bytes/s",
      0,
-     {"process_read_bytes_per_second", "process_written_bytes_per_second"},
-     false},
+     {Figure{CounterOwner::host, "job_read_bytes_per_second", "process_read_bytes_per_second"},
+      {CounterOwner::host, "job_written_bytes_per_second", "process_written_bytes_per_second"},
+      {CounterOwner::rank, "read_bytes_per_second", "process_read_bytes_per_second"},
+      {CounterOwner::rank, "written_bytes_per_second", "process_written_bytes_per_second"}}},
 };
-
-// "gpu3_power_watts": "power_watts" and 3; "gpu_power_watts": no number. Other names: an empty one.
-std::pair<std::string_view, std::optional<int>> without_gpu(std::string_view name) {
-    if (!name.starts_with("gpu")) return {};
-    const std::size_t end = name.find('_');
-    if (end == std::string_view::npos) return {};
-    const std::string_view digits = name.substr(3, end - 3);
-    const auto number = traces::schema::number_of<int>(digits);
-    if (!digits.empty() && !number) return {};
-    return {name.substr(end + 1), number};
-}
-
-bool is_of(const SampledKind& kind, std::string_view name) {
-    if (kind.of_gpu) name = without_gpu(name).first;
-    return !name.empty() && std::find(kind.names.begin(), kind.names.end(), name) != kind.names.end();
-}
 
 Interval selected_time(const Trace& trace, const traces::analysis::Selection& selection) {
     const std::int64_t from = std::max(trace.first_ns, selection.from_ns.value_or(trace.first_ns));
@@ -86,93 +97,35 @@ Interval selected_time(const Trace& trace, const traces::analysis::Selection& se
     return {from, std::max(to, from + 1)};
 }
 
-// The lanes of one kind, from the rows of SHARD_COUNTERS.
-class LanesOfKind {
-  public:
-    LanesOfKind(const Trace& trace, const SampledKind& kind, Interval within)
-        : trace_(trace), kind_(kind), within_(within) {
-        const auto& counters = trace.counters;
-        for (std::size_t i = 0; i < counters.size(); ++i) {
-            if (!of_kind(counters.name[i]) || !std::isfinite(counters.value[i])) continue;
-            traces::store::RankIndex rank(counters.rank[i]);
-            if (rank.at() >= trace.ranks.size()) rank = {};
-            samples_[{host_of(rank, counters.host[i]), device_of(counters.device[i], counters.name[i]), rank,
-                      counters.name[i]}]
-                .push_back({counters.time[i], counters.value[i]});
-        }
+// What the devices of the trace can, at most; 0: unknown.
+double largest_of_devices(const Trace& trace, std::string_view kind) {
+    double largest = 0;
+    for (const traces::schema::DeviceRow& device : trace.devices) {
+        if (device.kind != "gpu") continue;
+        if (kind == "memory") largest = std::max(largest, static_cast<double>(device.memory_bytes));
+        if (kind == "power") largest = std::max(largest, device.power_limit_watts);
     }
+    return largest;
+}
 
-    JobMeasure measure() {
-        JobMeasure measure{.id = kind_.id, .title = kind_.title, .unit = kind_.unit, .full = kind_.full};
-        const auto period = static_cast<std::int64_t>(
-            traces::schema::number_of<std::int64_t>(trace_.config_value("sampler.period_ns")).value_or(0));
-        double highest = 0;
-        for (auto& [key, samples] : samples_) {
-            const auto& [host, device, rank, name] = key;
-            SampledCurve curve(std::move(samples), {}, period, within_);
-            if (curve.empty()) continue;
-            highest = std::max(highest, curve.highest());
-            if (measure.hosts.empty() || measure.hosts.back().name != host)
-                measure.hosts.push_back({host, {}});
-            JobLane lane = named(device, rank, trace_.strings[name]);
-            lane.curve = std::move(curve);
-            measure.hosts.back().lanes.push_back(std::move(lane));
-        }
-        if (measure.full == 0) measure.full = std::max(highest, largest_of_devices());
-        return measure;
-    }
-
-  private:
-    using Key = std::tuple<std::string, int, traces::store::RankIndex, traces::schema::StringId>;
-
-    bool of_kind(traces::schema::StringId name) {
-        const auto [it, is_new] = known_.try_emplace(name, false);
-        if (is_new) it->second = is_of(kind_, trace_.strings[name]);
-        return it->second;
-    }
-    std::string host_of(traces::store::RankIndex rank, traces::schema::StringId host) const {
-        if (host != traces::schema::StringId::empty) return std::string(trace_.strings[host]);
-        return rank.known() ? trace_.ranks[rank.at()].host : std::string();
-    }
-    int device_of(int device, traces::schema::StringId name) const {
-        return device >= 0 || !kind_.of_gpu ? device : without_gpu(trace_.strings[name]).second.value_or(-1);
-    }
-
-    JobLane named(int device, traces::store::RankIndex rank, std::string_view name) const {
-        JobLane lane;
-        lane.device = device;
-        lane.rank = rank;
-        const std::string of_rank =
-            rank.known() ? fmt::format("rank {}", trace_.ranks[rank.at()].number) : std::string();
-        if (kind_.of_gpu) {
-            lane.label = device >= 0 ? fmt::format("GPU {}", device) : std::string("GPU");
-            if (!kind_.names[1].empty())  // two directions
-                lane.label += name.find("_sent_") != std::string_view::npos ? " sent" : " received";
-            lane.note = of_rank;
-            return lane;
-        }
-        lane.label = traces::lanes::counter_words(name, device).label;
-        lane.note = of_rank;
+JobLane lane_of(const Trace& trace, const CounterPlace& place, const OwnedCurves& owned,
+                const SampledKind& kind, const Figure& figure) {
+    JobLane lane;
+    // A GPU that several ranks use is no single rank's.
+    if (owned.ranks.size() == 1) lane.rank = trace.rank_of_number(*owned.ranks.begin());
+    if (lane.rank.known()) lane.note = fmt::format("rank {}", trace.ranks[lane.rank.at()].number);
+    if (place.owner == CounterOwner::gpu) {
+        lane.device = place.number;
+        lane.label = fmt::format("GPU {}", place.number);
+        if (!kind.figures[1].name.empty())  // two directions
+            lane.label += figure.name.find("_sent_") != std::string_view::npos ? " sent" : " received";
         return lane;
     }
-
-    // What the devices of the trace can, at most; 0: unknown.
-    double largest_of_devices() const {
-        double largest = 0;
-        for (const traces::schema::DeviceRow& device : trace_.devices) {
-            if (device.kind != "gpu") continue;
-            if (kind_.id == "memory") largest = std::max(largest, static_cast<double>(device.memory_bytes));
-            if (kind_.id == "power") largest = std::max(largest, device.power_limit_watts);
-        }
-        return largest;
-    }
-
-    const Trace& trace_;
-    const SampledKind& kind_;
-    Interval within_;
-    std::map<traces::schema::StringId, bool> known_;
-    std::map<Key, std::vector<Sample>> samples_;
-};
+    if (place.owner == CounterOwner::infiniband || place.owner == CounterOwner::ethernet)
+        lane.device = place.number;
+    lane.label = traces::lanes::counter_words(figure.counter, lane.device).label;
+    return lane;
+}
 
 std::string sentence_of(std::string text) {
     if (!text.empty()) text[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(text[0])));
@@ -183,9 +136,24 @@ std::string sentence_of(std::string text) {
 
 std::vector<JobMeasure> job_measures(const Trace& trace, const traces::analysis::Selection& selection) {
     std::vector<JobMeasure> measures;
-    const Interval within = selected_time(trace, selection);
+    std::map<std::string, std::int64_t> unusable;
+    const auto places = traces::analysis::owned_counters(trace, selected_time(trace, selection), unusable);
     for (const SampledKind& kind : kSampledKinds) {
-        JobMeasure measure = LanesOfKind(trace, kind, within).measure();
+        JobMeasure measure{.id = kind.id, .title = kind.title, .unit = kind.unit, .full = kind.full};
+        double highest = 0;
+        for (const auto& [place, owned] : places) {
+            for (const Figure& figure : kind.figures) {
+                const SampledCurve* curve = figure.owner == place.owner ? owned.find(figure.name) : nullptr;
+                if (curve == nullptr) continue;
+                highest = std::max(highest, curve->highest());
+                if (measure.hosts.empty() || measure.hosts.back().name != place.host)
+                    measure.hosts.push_back({place.host, {}});
+                JobLane lane = lane_of(trace, place, owned, kind, figure);
+                lane.curve = *curve;
+                measure.hosts.back().lanes.push_back(std::move(lane));
+            }
+        }
+        if (measure.full == 0) measure.full = std::max(highest, largest_of_devices(trace, kind.id));
         if (!measure.hosts.empty()) measures.push_back(std::move(measure));
     }
     return measures;

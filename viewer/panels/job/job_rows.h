@@ -42,7 +42,8 @@ std::vector<JobMeasure> job_measures(const traces::store::Trace& trace,
 // The figure at an instant, on the line between two samples; nothing where it is unknown.
 std::optional<double> value_at(const traces::analysis::SampledCurve& curve, std::int64_t time);
 
-// "4 devices on 1 host, used 46.2 % over 12.3 s. 1 is unused. Energy 1.24 kJ." Unknown figures are omitted.
+// "4 devices on 1 host, used 46.20 % over 12.30 s. 1 device is unused. Energy 1.24 kJ." Unknown figures are
+// omitted.
 std::string job_headline(const traces::analysis::JobUse& job);
 
 // "812.00 J", "1.24 kJ", "3.60 MJ".

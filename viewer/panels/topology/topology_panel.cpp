@@ -75,8 +75,7 @@ class TopologyPanel final : public model::Panel {
         const ImVec2 size{width, std::max(font * 8, height)};
         if (view_ == matrix) {
             const bool all = picture_.boxes.size() > 1 && host_ == 0;
-            const auto box =
-                static_cast<std::size_t>(std::max(0, host_ - (picture_.boxes.size() > 1 ? 1 : 0)));
+            const auto box = static_cast<std::size_t>(std::max(0, host_ - 1));
             draw_topology_matrix(picture_, all ? std::nullopt : std::optional(box), by, choice_, size);
         } else {
             draw_topology_picture(picture_, by, choice_, size);
@@ -92,7 +91,10 @@ class TopologyPanel final : public model::Panel {
 
     // Of several hosts: all, or one.
     void choose_host() {
-        if (picture_.boxes.size() < 2) return;
+        if (picture_.boxes.size() < 2) {
+            host_ = 0;
+            return;
+        }
         const float font = ImGui::GetFontSize();
         ImGui::SameLine(0, font);
         draw::flow(font * 12);

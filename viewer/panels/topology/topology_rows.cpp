@@ -210,9 +210,9 @@ std::string access_text(const std::string& status) {
 }
 
 void add_access(std::vector<TopologyFact>& facts, std::string_view what, std::string TopologyLink::*status,
-                const TopologyEdge& edge) {
-    const std::string there = edge.there != nullptr ? edge.there->*status : std::string();
-    const std::string back = edge.back != nullptr ? edge.back->*status : std::string();
+                const TopologyLink* from_there, const TopologyLink* from_back) {
+    const std::string there = from_there != nullptr ? from_there->*status : std::string();
+    const std::string back = from_back != nullptr ? from_back->*status : std::string();
     if (there.empty() && back.empty()) return;
     std::string text = access_text(there.empty() ? back : there);
     if (!there.empty() && !back.empty() && there != back)
@@ -288,11 +288,13 @@ std::vector<TopologyFact> pair_facts(const TopologyPicture& picture, std::size_t
     if (lanes > 0) facts.push_back({"Lanes", std::to_string(lanes)});
     if (edge.nominal_gbps > 0)
         facts.push_back({"Nominal", gbps_text(edge.nominal_gbps) + " in one direction"});
-    add_access(facts, "Peer read", &TopologyLink::read, edge);
-    add_access(facts, "Peer write", &TopologyLink::write, edge);
-    add_access(facts, "NVLink", &TopologyLink::nvlink, edge);
-    add_access(facts, "Atomics", &TopologyLink::atomics, edge);
-    const TopologyPoint &first = picture.points[edge.a], &second = picture.points[edge.b];
+    // From the first of the two, whichever is the edge's.
+    const TopologyLink *there = a <= b ? edge.there : edge.back, *back = a <= b ? edge.back : edge.there;
+    add_access(facts, "Peer read", &TopologyLink::read, there, back);
+    add_access(facts, "Peer write", &TopologyLink::write, there, back);
+    add_access(facts, "NVLink", &TopologyLink::nvlink, there, back);
+    add_access(facts, "Atomics", &TopologyLink::atomics, there, back);
+    const TopologyPoint &first = picture.points[a], &second = picture.points[b];
     if (first.numa >= 0 && second.numa >= 0) {
         facts.push_back({"NUMA nodes", first.numa == second.numa
                                            ? fmt::format("both {}", first.numa)
