@@ -94,12 +94,6 @@ Topology read(std::string_view text) {
 std::string refusal(const std::string& text) {
     return refusal_of([&] { read(text); });
 }
-std::string with(std::string_view text, std::string_view what, std::string_view by) {
-    std::string changed(text);
-    const std::size_t at = changed.find(what);
-    EXPECT_NE(at, changed.npos) << what;
-    return changed.replace(at, what.size(), by);
-}
 const schema::TopologyRow& pair(const Topology& topology, std::string_view from, std::string_view to) {
     const auto at = std::find_if(topology.topology.begin(), topology.topology.end(),
                                  [&](const auto& row) { return row.from == from && row.to == to; });

@@ -1,10 +1,13 @@
-// The outcome of a call under test: the message with which it is refused, or the content of the file that it
-// wrote.
+// A changed input, and the outcome of a call under test: the message with which it is refused, or the content
+// of the file that it wrote.
 #pragma once
 
 #include <fstream>
 #include <iterator>
 #include <string>
+#include <string_view>
+
+#include <gtest/gtest.h>
 
 #include "traces/store/error.h"
 
@@ -19,6 +22,14 @@ std::string refusal_of(Call call) {
     } catch (const store::StoreError& error) {
         return error.what();
     }
+}
+
+// The text with the first `what` replaced.
+inline std::string with(std::string_view text, std::string_view what, std::string_view by) {
+    std::string changed(text);
+    const std::size_t at = changed.find(what);
+    EXPECT_NE(at, changed.npos) << what;
+    return changed.replace(at, what.size(), by);
 }
 
 // "" if there is no such file.

@@ -27,12 +27,6 @@ Topology read(std::string_view text) {
 std::string refusal(const std::string& text) {
     return refusal_of([&] { read(text); });
 }
-std::string with(std::string_view text, std::string_view what, std::string_view by) {
-    std::string changed(text);
-    const std::size_t at = changed.find(what);
-    EXPECT_NE(at, changed.npos) << what;
-    return changed.replace(at, what.size(), by);
-}
 std::string joined(std::initializer_list<std::string_view> parts) {
     std::string text;
     for (const std::string_view part : parts) text += std::string(part) + "\n";

@@ -28,6 +28,49 @@ inline sim::Cluster round_cluster(int devices = 8) {
     return cluster;
 }
 
+// A cost model as a file, with every key that has no default.
+inline constexpr const char* kClusterFile = R"([cluster]
+name = "c"
+devices = 4
+[device]
+name = "d"
+type = "gpu"
+memory = 1e9
+memory_bandwidth = 1e12
+kernel_latency = 0
+[operators.matmul]
+fp32 = 1e12
+bf16 = 4e12
+efficiency = [[1e3, 0.1], [1e5, 0.5]]
+[operators.elementwise]
+fp32 = 2e11
+bandwidth_share = 0.8
+[host]
+operation = 0
+launch = 1e-6
+event = 0
+allocate = 0
+grow = 0
+flops = 1e9
+memory_bandwidth = 1e9
+[copy]
+latency = 0
+to_device = 1e9
+to_host = 1e9
+pageable_share = 0.5
+[collectives]
+latency = 0
+inside = "ring"
+across = "tree"
+[intra]
+latency = 1e-6
+bandwidth = 1e9
+[inter]
+latency = 1e-5
+bandwidth = 1e8
+shared = true
+)";
+
 // Writes Plans by hand.
 struct HandPlan {
     plan::Plan plan;

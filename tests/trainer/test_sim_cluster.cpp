@@ -11,48 +11,6 @@ namespace TEST_FILE {
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-constexpr const char* kWhole = R"([cluster]
-name = "c"
-devices = 4
-[device]
-name = "d"
-type = "gpu"
-memory = 1e9
-memory_bandwidth = 1e12
-kernel_latency = 0
-[operators.matmul]
-fp32 = 1e12
-bf16 = 4e12
-efficiency = [[1e3, 0.1], [1e5, 0.5]]
-[operators.elementwise]
-fp32 = 2e11
-bandwidth_share = 0.8
-[host]
-operation = 0
-launch = 1e-6
-event = 0
-allocate = 0
-grow = 0
-flops = 1e9
-memory_bandwidth = 1e9
-[copy]
-latency = 0
-to_device = 1e9
-to_host = 1e9
-pageable_share = 0.5
-[collectives]
-latency = 0
-inside = "ring"
-across = "tree"
-[intra]
-latency = 1e-6
-bandwidth = 1e9
-[inter]
-latency = 1e-5
-bandwidth = 1e8
-shared = true
-)";
-
 std::string error_of(const std::string& toml) {
     try {
         parse_cluster(toml, "c.toml");
@@ -64,14 +22,14 @@ std::string error_of(const std::string& toml) {
 
 // The text with one line changed, or omitted.
 std::string with(const std::string& line, const std::string& instead) {
-    std::string text = kWhole;
+    std::string text = testing::kClusterFile;
     const auto at = text.find(line);
     EXPECT_NE(at, std::string::npos) << line;
     return text.replace(at, line.size(), instead);
 }
 
 TEST(SimCluster, IsReadWithDefaultsForOmittedFigures) {
-    const Cluster cluster = parse_cluster(kWhole, "c.toml");
+    const Cluster cluster = parse_cluster(testing::kClusterFile, "c.toml");
     EXPECT_EQ(cluster.nodes, 0);
     EXPECT_EQ(cluster.node_of(9), 2);
     const DeviceModel& device = cluster.device;
@@ -115,7 +73,7 @@ bandwidth_share = 0.25
 }
 
 TEST(SimCluster, ReadsOptionalFigures) {
-    const Cluster plain = parse_cluster(kWhole, "c.toml");
+    const Cluster plain = parse_cluster(testing::kClusterFile, "c.toml");
     EXPECT_EQ(plain.host.wake, 0);
     EXPECT_EQ(plain.device.wake, 0);
     std::string text =
@@ -130,7 +88,7 @@ TEST(SimCluster, ReadsOptionalFigures) {
 }
 
 TEST(SimCluster, ErrorsNameFileLineAndFigure) {
-    EXPECT_EQ(error_of(kWhole), "none");
+    EXPECT_EQ(error_of(testing::kClusterFile), "none");
     EXPECT_EQ(error_of(with("memory = 1e9\n", "")),
               "c.toml:4: device.memory: the figure is missing; give the bytes of a device's memory");
     EXPECT_EQ(error_of(with("memory = 1e9", "memory = 0")),

@@ -134,44 +134,10 @@ TEST(SimLinks, TheTraceHasThemAsTheTopologyOfItsNodes) {
 
 // Two nodes of two devices, and `links` at the end.
 std::string file_with(const std::string& links) {
-    return R"([cluster]
-name = "c"
-nodes = 2
-devices = 2
-[device]
-name = "d"
-type = "gpu"
-memory = 1e9
-memory_bandwidth = 1e12
-kernel_latency = 0
-[operators.matmul]
-fp32 = 1e12
-[operators.elementwise]
-fp32 = 2e11
-[host]
-operation = 0
-launch = 1e-6
-event = 0
-allocate = 0
-grow = 0
-flops = 1e9
-memory_bandwidth = 1e9
-[copy]
-latency = 0
-to_device = 1e9
-to_host = 1e9
-pageable_share = 0.5
-[collectives]
-latency = 0
-inside = "ring"
-across = "tree"
-[intra]
-latency = 1e-6
-bandwidth = 1e9
-[inter]
-latency = 1e-5
-bandwidth = 1e8
-)" + links;
+    std::string text = testing::kClusterFile;
+    const std::string devices = "devices = 4";
+    text.replace(text.find(devices), devices.size(), "nodes = 2\ndevices = 2");
+    return text + links;
 }
 std::string error_of(const std::string& links) {
     try {
@@ -197,15 +163,15 @@ TEST(SimLinks, AreReadFromTheFile) {
 TEST(SimLinks, ErrorsNameFileLineFigureAndRow) {
     EXPECT_THAT(
         error_of("[links]\nbandwidth = 3e9\n"),
-        AllOf(StartsWith("c.toml:39: links.bandwidth: this is not a list of rows; give the bytes per second"),
+        AllOf(StartsWith("c.toml:43: links.bandwidth: this is not a list of rows; give the bytes per second"),
               HasSubstr("2 rows of 2 figures, as cluster.devices says")));
     EXPECT_THAT(error_of("[links]\nbandwidth = [[0, 1e9]]\n"), HasSubstr("links.bandwidth: this has 1 rows"));
     EXPECT_THAT(error_of("[links]\nbandwidth = [[0, 1e9],\n[1e9]]\n"),
-                StartsWith("c.toml:40: links.bandwidth: row 2 has 1 figures"));
+                StartsWith("c.toml:44: links.bandwidth: row 2 has 1 figures"));
     EXPECT_THAT(error_of("[links]\nbandwidth = [[0, 1e9],\n1e9]\n"),
-                StartsWith("c.toml:40: links.bandwidth: row 2 is not a list"));
+                StartsWith("c.toml:44: links.bandwidth: row 2 is not a list"));
     EXPECT_THAT(error_of("[links]\nbandwidth = [[0, 0], [1e9, 0]]\n"),
-                StartsWith("c.toml:39: links.bandwidth: figure 2 of row 1 is not a number from 1 to 1e+18"));
+                StartsWith("c.toml:43: links.bandwidth: figure 2 of row 1 is not a number from 1 to 1e+18"));
     EXPECT_THAT(error_of("[links]\nlatency = [[0, 'x'], [1e-6, 0]]\n"), HasSubstr("figure 2 of row 1"));
     EXPECT_THAT(error_of("[links]\nlatency = [[0, nan], [1e-6, 0]]\n"), HasSubstr("figure 2 of row 1"));
     EXPECT_THAT(error_of("[links]\nlatencies = [[0, 1], [1, 0]]\n"),
