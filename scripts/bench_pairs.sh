@@ -35,7 +35,7 @@ TOML
 
 median() { sort -g | awk '{ v[NR] = $1 } END { print (v[int((NR + 1) / 2)] + v[int(NR / 2) + 1]) / 2 }'; }
 # Lines of BYTES LATENCY_US ONE_WAY_US BOTH_WAYS_US: ours of the wire, and those of a Plan behind them.
-theirs() { mpirun --oversubscribe -np 2 "$folder/mpi_pairs" "${sizes[@]}"; }
+theirs() { mpirun --oversubscribe -np 2 "$folder/mpi_pairs" "$@"; }
 ours() {
     local range
     for range in "${sizes[0]}:${sizes[0]}" "${sizes[1]}:${sizes[-1]}"; do
@@ -45,7 +45,8 @@ ours() {
     done
 }
 for ((i = 0; i < rounds; ++i)); do
-    theirs >>"$folder/theirs"
+    theirs "${sizes[@]}" >>"$folder/theirs"
+    theirs --serialized "${sizes[0]}" >>"$folder/theirs_serialized"
     ours >>"$folder/ours" || { tail -n 20 "$folder/log" >&2; exit 1; }
 done
 # of FILE BYTES COLUMN
@@ -59,6 +60,7 @@ row() { # NAME THEIRS WIRE PLAN GOAL
         'BEGIN { printf "%-24s %12.2f %12.2f %8.2f %12.2f %8.2f   %s\n", n, t, w, w / t, p, p / t, g }'
 }
 row 'latency of 8 B, us' "$(of theirs 8 2)" "$(of ours 8 2)" "$(of ours 8 5)" 'wire at most 1.50'
+row '  MPI_THREAD_SERIALIZED' "$(of theirs_serialized 8 2)" "$(of ours 8 2)" "$(of ours 8 5)" ''
 # FILE BYTES COLUMN MESSAGES: GB/s
 rate() { awk -v us="$(of "$1" "$2" "$3")" -v bytes="$2" -v n="$4" 'BEGIN { print n * bytes / us / 1e3 }'; }
 for bytes in "${sizes[@]:1}"; do

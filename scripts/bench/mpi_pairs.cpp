@@ -3,13 +3,15 @@
 //
 //     BYTES LATENCY_US ONE_WAY_US BOTH_WAYS_US      (of a message; both ways: of a pair of messages)
 //
-// mpirun -np 2 mpi_pairs [SIZE ...]. The memory and the number of rounds are as in
-// trainer/comm/message_bench.h, the fastest round counts.
+// mpirun -np 2 mpi_pairs [--serialized] [SIZE ...]; --serialized: MPI is asked for MPI_THREAD_SERIALIZED,
+// which a program needs whose messages have a thread of their own, and with which Open MPI locks. The memory
+// and the number of rounds are as in trainer/comm/message_bench.h, the fastest round counts.
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <limits>
 #include <vector>
 
@@ -115,12 +117,14 @@ void measure(std::int64_t bytes, char* out, char* in) {
 }  // namespace
 
 int main(int argc, char** argv) {
-    MPI_Init(&argc, &argv);
+    const bool serialized = argc > 1 && std::strcmp(argv[1], "--serialized") == 0;
+    int provided = 0;
+    MPI_Init_thread(&argc, &argv, serialized ? MPI_THREAD_SERIALIZED : MPI_THREAD_SINGLE, &provided);
     int ranks = 0;
     MPI_Comm_rank(MPI_COMM_WORLD, &g_rank);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
     std::vector<std::int64_t> sizes;
-    for (int i = 1; i < argc; ++i) sizes.push_back(std::atoll(argv[i]));
+    for (int i = serialized ? 2 : 1; i < argc; ++i) sizes.push_back(std::atoll(argv[i]));
     if (sizes.empty()) sizes = {8, 4 << 20};
     const bool usable = ranks == 2 && std::all_of(sizes.begin(), sizes.end(), [](std::int64_t size) {
                             return size >= 1 && size <= (std::int64_t{1} << 30);
@@ -130,7 +134,8 @@ int main(int argc, char** argv) {
         char *out = memory(largest), *in = memory(largest);
         for (const std::int64_t size : sizes) measure(size, out, in);
     } else if (g_rank == 0) {
-        std::fprintf(stderr, "usage: mpirun -np 2 mpi_pairs [SIZE ...], sizes in bytes up to 1 GiB\n");
+        std::fprintf(stderr,
+                     "usage: mpirun -np 2 mpi_pairs [--serialized] [SIZE ...], sizes in bytes up to 1 GiB\n");
     }
     MPI_Finalize();
     return usable ? 0 : 2;

@@ -89,11 +89,9 @@ double MessageBench::fastest(int peer, bool first, int per_exchange, const Excha
 
 double MessageBench::latency_us(int peer, bool first, std::int64_t bytes) {
     return fastest(peer, first, 2, [&] {
-        const Wire::Ticket received = wire_.receive(peer, kData, in(bytes));
-        if (!first) wait(received, peer);
-        const Wire::Ticket sent = wire_.send(peer, kData, out(bytes));
-        if (first) wait(received, peer);
-        wait(sent, peer);
+        if (first) wait(wire_.send(peer, kData, out(bytes)), peer);
+        wait(wire_.receive(peer, kData, in(bytes)), peer);
+        if (!first) wait(wire_.send(peer, kData, out(bytes)), peer);
     });
 }
 

@@ -21,6 +21,9 @@ constexpr std::uint64_t kWireTags = std::uint64_t{1} << 32;
 // The most communicators that are made if a library's tags are small; Open MPI needs two.
 constexpr std::uint64_t kMostCommunicators = 8;
 
+// A send of at most this is usually over when MPI_Isend returns, which one MPI_Test tells.
+constexpr std::size_t kSmallBytes = 4096;
+
 // A wait polls for kSpinNs while messages are under way, then sleeps between polls, first for kFirstSleepNs
 // and each time half as long again. MPI moves data only when it is polled: with messages under way no sleep
 // is longer than kBusySleepNs; with none, a poll at most sends what MPI has buffered. The spin takes about as
@@ -61,6 +64,7 @@ void MpiWire::fail(const char* call, int code, int peer) const {
 }
 
 MpiWire::Channel MpiWire::channel(std::uint32_t tag) const {
+    if (tag < tags_) return {communicators_[0], static_cast<int>(tag)};
     if (tag / tags_ >= communicators_.size()) {
         throw WireError(
             fmt::format("{} supports only tags below {}, but tag {} is needed; use run.comm = \"tcp\"",
@@ -91,12 +95,20 @@ Wire::Ticket MpiWire::start(int peer, std::uint32_t tag, std::span<Byte> data, b
         MPI_Request request = MPI_REQUEST_NULL;
         const int code = start_part(data.data() + offset, bytes, where, &request);
         if (code != MPI_SUCCESS) fail(receives ? "MPI_Irecv" : "MPI_Isend", code, peer);
+        if (!receives && data.size() <= kSmallBytes && over(request, peer)) break;
         requests_.push_back(request);
         parts_.push_back({message, peer, receives ? bytes : -1});
         parts_left_[message]++;
         offset += static_cast<std::size_t>(bytes);
     } while (offset < data.size());
     return message + 1;
+}
+
+bool MpiWire::over(MPI_Request& sent, int peer) const {
+    int flag = 0;
+    const int code = MPI_Test(&sent, &flag, MPI_STATUS_IGNORE);
+    if (code != MPI_SUCCESS) fail("MPI_Isend", code, peer);
+    return flag != 0;
 }
 
 Wire::Ticket MpiWire::send(int to, std::uint32_t tag, std::span<const std::byte> data) {
@@ -120,6 +132,18 @@ bool MpiWire::done(Ticket ticket) {
     return true;
 }
 
+// A part is over.
+void MpiWire::finish(const Part& part, int code, const MPI_Status& status) {
+    if (code != MPI_SUCCESS) fail(part.bytes < 0 ? "MPI_Isend" : "MPI_Irecv", code, part.peer);
+    int bytes = 0;
+    if (part.bytes >= 0 && MPI_Get_count(&status, MPI_BYTE, &bytes) == MPI_SUCCESS && bytes != part.bytes) {
+        throw WireError(fmt::format("rank {} sent a message of {} bytes, but {} were expected", part.peer,
+                                    bytes, part.bytes),
+                        part.peer);
+    }
+    parts_left_[part.message]--;
+}
+
 bool MpiWire::test() {
     if (requests_.empty()) {
         // Lets MPI send what it has buffered: a small message is over for its sender before it has left.
@@ -129,6 +153,22 @@ bool MpiWire::test() {
         if (code != MPI_SUCCESS) fail("MPI_Iprobe", code, -1);
         return false;
     }
+    return requests_.size() == 1 ? test_one() : test_some();
+}
+
+// The usual case of a round trip, in which MPI_Testsome and sorting would cost as much as the message.
+bool MpiWire::test_one() {
+    int over = 0;
+    MPI_Status status;
+    const int code = MPI_Test(requests_.data(), &over, &status);
+    if (code == MPI_SUCCESS && !over) return false;
+    finish(parts_[0], code, status);
+    requests_.clear();
+    parts_.clear();
+    return true;
+}
+
+bool MpiWire::test_some() {
     finished_.resize(requests_.size());
     statuses_.resize(requests_.size());
     int count = 0;
@@ -137,19 +177,9 @@ bool MpiWire::test() {
     if (code != MPI_SUCCESS && code != MPI_ERR_IN_STATUS) fail("MPI_Testsome", code, -1);
     if (count == MPI_UNDEFINED || count == 0) return false;
     for (int i = 0; i < count; i++) {
-        const Part& part = parts_[static_cast<std::size_t>(finished_[static_cast<std::size_t>(i)])];
         const MPI_Status& status = statuses_[static_cast<std::size_t>(i)];
-        const char* call = part.bytes < 0 ? "MPI_Isend" : "MPI_Irecv";
-        if (code == MPI_ERR_IN_STATUS && status.MPI_ERROR != MPI_SUCCESS)
-            fail(call, status.MPI_ERROR, part.peer);
-        int bytes = 0;
-        if (part.bytes >= 0 && MPI_Get_count(&status, MPI_BYTE, &bytes) == MPI_SUCCESS &&
-            bytes != part.bytes) {
-            throw WireError(fmt::format("rank {} sent a message of {} bytes, but {} were expected", part.peer,
-                                        bytes, part.bytes),
-                            part.peer);
-        }
-        parts_left_[part.message]--;
+        finish(parts_[static_cast<std::size_t>(finished_[static_cast<std::size_t>(i)])],
+               code == MPI_ERR_IN_STATUS ? status.MPI_ERROR : MPI_SUCCESS, status);
     }
     // From the last one down, so that the entry moved into a finished one's place is not finished itself.
     std::sort(finished_.begin(), finished_.begin() + count);

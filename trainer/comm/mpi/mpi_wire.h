@@ -47,7 +47,12 @@ class MpiWire final : public Wire {
     std::size_t open_message();
     template <class Byte, class Start>
     Ticket start(int peer, std::uint32_t tag, std::span<Byte> data, bool receives, const Start& start_part);
-    bool test();  // polls MPI; whether a request has ended
+    bool over(MPI_Request& sent, int peer) const;
+    // Poll MPI; whether a request has ended.
+    bool test();
+    bool test_one();
+    bool test_some();
+    void finish(const Part& part, int code, const MPI_Status& status);
     [[noreturn]] void fail(const char* call, int code, int peer) const;
 
     MpiWireOptions options_;
