@@ -71,6 +71,7 @@ LiveBoard::Group* LiveBoard::find(Rank& rank, plan::CommunicatorId group) {
 
 void LiveBoard::stepped(int number, std::int64_t steps_done, std::int64_t memory_bytes,
                         std::int64_t peak_bytes) {
+    if (!listens_.load(kRelaxed)) return;
     Rank& own = rank(number);
     own.steps_done.store(steps_done, kRelaxed);
     own.memory.store(memory_bytes, kRelaxed);
@@ -80,7 +81,7 @@ void LiveBoard::stepped(int number, std::int64_t steps_done, std::int64_t memory
 // A group's collectives are entered in order, by one thread at a time.
 void LiveBoard::entered(int number, plan::CommunicatorId group, std::int64_t sequence,
                         traces::schema::Operation operation) {
-    Group* const own = find(rank(number), group);
+    Group* const own = listens_.load(kRelaxed) ? find(rank(number), group) : nullptr;
     if (!own) return;
     const std::uint64_t now = profiler::ticks().count;
     own->operation.store(operation, kRelaxed);
@@ -90,7 +91,7 @@ void LiveBoard::entered(int number, plan::CommunicatorId group, std::int64_t seq
 }
 
 void LiveBoard::left(int number, plan::CommunicatorId group, std::int64_t sequence) {
-    Group* const own = find(rank(number), group);
+    Group* const own = listens_.load(kRelaxed) ? find(rank(number), group) : nullptr;
     if (!own) return;
     const std::uint64_t now = profiler::ticks().count;
     const std::uint64_t waited = now - own->entered_at.load(kRelaxed);

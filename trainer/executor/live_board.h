@@ -52,6 +52,8 @@ class LiveBoard {
                  traces::schema::Operation operation);
     void left(int rank, plan::CommunicatorId group, std::int64_t number);
     void known(const StepReport& step);
+    // False: nothing of what the ranks do is taken down until true, to measure what that costs.
+    void listen(bool listens) { listens_.store(listens, std::memory_order_relaxed); }
 
     // --- by the thread that serves them ------------------------------------------------------------------
     const std::vector<int>& ranks() const { return ranks_; }
@@ -82,6 +84,7 @@ class LiveBoard {
     const std::int64_t start_ns_ = profiler::monotonic_ns();
     const std::vector<int> ranks_;
     std::unique_ptr<Rank[]> own_;
+    Cell<bool> listens_{true};
     Cell<std::int64_t> done_{-1};
     Cell<std::int64_t> first_done_{-1};                                             // by the first report
     Cell<double> loss_{0}, step_s_{0}, first_seconds_{0}, seconds_{0}, epoch_{-1};  // epoch -1: it has none
