@@ -108,13 +108,29 @@ std::string noted_address(const std::string& trace) {
     return {};
 }
 
+bool is_here(const Address& address) {
+    return !address.path.empty() || address.host == "localhost" || address.host == "::1" ||
+           address.host.starts_with("127.");
+}
+
 std::unique_ptr<Source> of_trace(const std::string& trace, const std::string& token) {
+    const std::string noted = noted_address(trace);
     try {
         if (const std::string beside = status::socket_of(trace); is_socket(beside))
             return std::make_unique<ServerSource>(Address{beside, {}, 0}, token);
-        if (const std::string noted = noted_address(trace); !noted.empty())
-            return std::make_unique<ServerSource>(status::parse_address(noted), token);
+        if (!noted.empty()) {
+            const Address address = status::parse_address(noted);
+            // A file from elsewhere could name any host.
+            if (is_here(address) || token.empty()) return std::make_unique<ServerSource>(address, token);
+        }
     } catch (const status::StatusError&) {  // that run has ended
+        return std::make_unique<FileSource>(trace);
+    }
+    if (!noted.empty() && !token.empty()) {
+        throw status::StatusError(fmt::format(
+            "{} says that its run serves at {}; watch that address, so that the token goes only to a host "
+            "that you have named",
+            trace, noted));
     }
     return std::make_unique<FileSource>(trace);
 }

@@ -13,6 +13,7 @@
 
 #include "tests/tools/train/process_run.h"
 #include "tests/tools/train/train_tool.h"
+#include "traces/store/sqlite/sqlite.h"
 
 namespace shardscope::tools {
 namespace TEST_FILE {
@@ -170,6 +171,21 @@ TEST_F(Watched, ATokenIsNeededWhereOthersCanConnect) {
     EXPECT_THAT(stranger.err, HasSubstr("the token is wrong"));
     ::unsetenv("SHARDSCOPE_STATUS_TOKEN");
     EXPECT_EQ(run.end(SIGTERM), 143);
+}
+
+// Whoever has made a trace may have noted any address in it.
+TEST_F(Watched, ATokenGoesOnlyWhereTheUserSays) {
+    const std::string trace = folder_ / "mlp.sqlite";
+    train_json({sample("mlp.toml"), "--run.steps=1", "--trace", trace});
+    traces::store::Database(trace, traces::store::Database::Mode::read_write)
+        .execute(
+            "UPDATE SHARD_STATE SET ended = 0; "
+            "INSERT INTO SHARD_RUN VALUES ('status_address', '198.51.100.7:9')");
+    ::setenv("SHARDSCOPE_STATUS_TOKEN", "0123456789abcdef", 1);
+    const Outcome refused = trace_tool({"watch", "--once", trace});
+    ::unsetenv("SHARDSCOPE_STATUS_TOKEN");
+    EXPECT_NE(refused.status, 0);
+    EXPECT_THAT(refused.err, HasSubstr("says that its run serves at 198.51.100.7:9; watch that address"));
 }
 
 TEST_F(Watched, WhatCannotBeServedIsRefused) {
