@@ -168,10 +168,37 @@ TEST_F(Perf, IsLimitedToASelection) {
     EXPECT_EQ(analysis::samples_report(*trace, selection).samples, 2);
     selection.rank = 0;
     EXPECT_EQ(analysis::samples_report(*trace, selection).samples, 2);
-    EXPECT_EQ(analysis::samples_report(*trace, {}, "cycles").samples, 0);
-    EXPECT_THAT(analysis::samples_report(*trace, {}, "cycles").other_events, ElementsAre("cpu-clock"));
-    EXPECT_EQ(analysis::samples_report(*trace, {}, "", 2).functions.size(), 2U);
-    EXPECT_EQ(analysis::samples_report(*trace, {}, "", 2).distinct, 6);
+    EXPECT_EQ(analysis::samples_report(*trace, {}, {.event = "cycles"}).samples, 0);
+    EXPECT_THAT(analysis::samples_report(*trace, {}, {.event = "cycles"}).other_events,
+                ElementsAre("cpu-clock"));
+    EXPECT_EQ(analysis::samples_report(*trace, {}, {}, 2).functions.size(), 2U);
+    EXPECT_EQ(analysis::samples_report(*trace, {}, {}, 2).distinct, 6);
+}
+
+TEST_F(Perf, IsLimitedToAThread) {
+    const auto trace = importer::open_any({file(kText)});
+    const auto report = analysis::samples_report(*trace, {}, {.thread = trace->threads[1].global_tid});
+    EXPECT_EQ(report.total, 3'000'000);
+    EXPECT_EQ(report.distinct, 2);
+    ASSERT_EQ(report.threads.size(), 2U) << "whatever the filter";
+    EXPECT_EQ(report.threads[0].samples, 3);
+    EXPECT_EQ(report.threads[1].weight, 3'000'000);
+    EXPECT_EQ(analysis::samples_report(*trace, {}, {.process = schema::global_pid(4242)}).samples, 4);
+    EXPECT_EQ(analysis::samples_report(*trace, {}, {.process = schema::global_pid(4250)}).samples, 0);
+}
+
+TEST_F(Perf, ShowsNarrowCalleesTogether) {
+    const auto trace = importer::open_any({file(kText)});
+    const analysis::SamplesReport report = analysis::samples_report(*trace);
+    // Six pixels: one for each ms. hot() and again() are as wide as main() together.
+    const analysis::FlameBoxes boxes = flame_boxes(report.tree, 0, 6, 1.5);
+    ASSERT_EQ(boxes.narrow.size(), 2U);
+    EXPECT_EQ(report.tree[static_cast<std::size_t>(boxes.narrow[0].caller)].frame, "main (train)");
+    EXPECT_EQ(boxes.narrow[0].weight, 1'000'000) << "again()";
+    EXPECT_EQ(boxes.narrow[0].width, 1);
+    EXPECT_EQ(report.tree[static_cast<std::size_t>(boxes.narrow[1].caller)].frame, "hot (train)");
+    EXPECT_EQ(boxes.hidden, 2);
+    EXPECT_EQ(boxes.deepest, 3);
 }
 
 TEST_F(Perf, OfSeveralEventsCountsOneAtATime) {
@@ -183,7 +210,7 @@ TEST_F(Perf, OfSeveralEventsCountsOneAtATime) {
     EXPECT_FALSE(report.is_time);
     EXPECT_EQ(report.total, 30);
     EXPECT_THAT(report.other_events, ElementsAre("faults"));
-    EXPECT_EQ(analysis::samples_report(*trace, {}, "faults").total, 5);
+    EXPECT_EQ(analysis::samples_report(*trace, {}, {.event = "faults"}).total, 5);
     const std::string table = report::render(report, report::Format::table);
     EXPECT_THAT(table, HasSubstr("2 samples of cycles; 1 function\n"));
     EXPECT_THAT(table, HasSubstr("Other events, with --event: faults\n"));

@@ -27,7 +27,7 @@ Work samples_verb(Options& options) {
         if (!path.empty()) check_page(inputs, path, overwrite);
         const auto trace = load(inputs);
         check_selection(selection, *trace);
-        const analysis::SamplesReport report = samples_report(*trace, selection, event, most);
+        const analysis::SamplesReport report = samples_report(*trace, selection, {.event = event}, most);
         if (folded) {
             print(folded_stacks(report));
             return kDone;

@@ -22,11 +22,6 @@ constexpr double kNarrowest = 0.25;  // px; a narrower box cannot be seen
 constexpr double kCharacter = 6.7;   // px, of the 11 px monospaced font
 constexpr std::size_t kFewest = 3;   // characters of a shortened name
 
-struct Box {
-    int node = 0;
-    double x = 0;
-};
-
 // Reds and yellows by the name, so that a function has one colour everywhere.
 std::string colour_of(std::string_view frame) {
     const std::uint64_t hash = schema::hash_of(frame);
@@ -44,28 +39,8 @@ std::string amount(const analysis::SamplesReport& report, std::int64_t weight) {
 std::string flame_graph_svg(const analysis::SamplesReport& report, const std::string& title) {
     const std::vector<analysis::FlameNode>& tree = report.tree;
     const double all = std::max<double>(static_cast<double>(tree.front().total), 1);
-    const double scale = (kWidth - 2 * kSide) / all;
-    std::vector<Box> boxes, todo = {{0, kSide}};
-    int deepest = 0;
-    std::int64_t hidden = 0;
-    while (!todo.empty()) {
-        const Box box = todo.back();
-        todo.pop_back();
-        const analysis::FlameNode& node = tree[static_cast<std::size_t>(box.node)];
-        boxes.push_back(box);
-        deepest = std::max(deepest, node.depth);
-        double x = box.x;
-        for (const int child : node.children) {
-            const double width = static_cast<double>(tree[static_cast<std::size_t>(child)].total) * scale;
-            if (width >= kNarrowest) {
-                todo.push_back({child, x});
-            } else {
-                ++hidden;
-            }
-            x += width;
-        }
-    }
-    const double height = kHead + kRow * (deepest + 1) + kSide;
+    const analysis::FlameBoxes shown = analysis::flame_boxes(tree, 0, kWidth - 2 * kSide, kNarrowest);
+    const double height = kHead + kRow * (shown.deepest + 1) + kSide;
     std::string svg = fmt::format(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0} {1}\" width=\"{0}\" height=\"{1}\" "
         "font-family=\"monospace\" font-size=\"11\">\n<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n"
@@ -74,13 +49,12 @@ std::string flame_graph_svg(const analysis::SamplesReport& report, const std::st
         "{6}{7}</text>\n",
         kWidth, height, kSide, html_escaped(printable(title)), store::grouped(report.samples),
         html_escaped(printable(report.event)), amount(report, report.total),
-        hidden > 0 ? fmt::format("; {} too narrow to be drawn, with what they called",
-                                 store::counted(hidden, "frame is", "frames are"))
-                   : "");
+        shown.hidden > 0 ? fmt::format("; {} too narrow to be drawn, with what they called",
+                                       store::counted(shown.hidden, "frame is", "frames are"))
+                         : "");
     const auto to = std::back_inserter(svg);
-    for (const Box& box : boxes) {
+    for (const analysis::FlameBox& box : shown.boxes) {
         const analysis::FlameNode& node = tree[static_cast<std::size_t>(box.node)];
-        const double width = static_cast<double>(node.total) * scale;
         const double y = height - kSide - kRow * (node.depth + 1);
         const std::string name = node.depth == 0      ? std::string("all threads")
                                  : node.frame.empty() ? std::string("[unnamed thread]")
@@ -90,11 +64,11 @@ std::string flame_graph_svg(const analysis::SamplesReport& report, const std::st
                        "<g><title>{}: {}, {:.2f} %, {} itself</title><rect x=\"{:.2f}\" y=\"{:.0f}\" "
                        "width=\"{:.2f}\" height=\"{:.0f}\" fill=\"{}\" stroke=\"#fff\" stroke-width=\".5\"/>",
                        html_escaped(name), amount(report, node.total),
-                       100 * static_cast<double>(node.total) / all, amount(report, node.self), box.x, y,
-                       width, kRow - 1, colour);
-        const auto fit = static_cast<std::size_t>(std::max(0.0, (width - 6) / kCharacter));
+                       100 * static_cast<double>(node.total) / all, amount(report, node.self), kSide + box.x,
+                       y, box.width, kRow - 1, colour);
+        const auto fit = static_cast<std::size_t>(std::max(0.0, (box.width - 6) / kCharacter));
         if (fit >= kFewest) {
-            fmt::format_to(to, "<text x=\"{:.2f}\" y=\"{:.0f}\">{}</text>", box.x + 3, y + 12,
+            fmt::format_to(to, "<text x=\"{:.2f}\" y=\"{:.0f}\">{}</text>", kSide + box.x + 3, y + 12,
                            html_escaped(shortened(name, fit)));
         }
         svg += "</g>\n";

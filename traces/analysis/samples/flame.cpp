@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "traces/analysis/base/step_windows.h"
+#include "traces/schema/enums.h"
 #include "traces/store/columns/trace.h"
 
 namespace shardscope::traces::analysis {
@@ -64,53 +65,88 @@ void each_frame(std::string_view stack, Visit visit) {
     }
 }
 
+// Numbers names from 0 in order of appearance.
+class Numbers {
+  public:
+    int of(std::string_view name) {
+        return known_.try_emplace(name, static_cast<int>(known_.size())).first->second;
+    }
+
+  private:
+    std::unordered_map<std::string_view, int> known_;
+};
+
 class FlameTree {
   public:
     FlameTree() : nodes_(1) {}
 
     void add(std::string_view thread, std::string_view stack, const Sum& sum) {
         frames_.clear();
-        each_frame(stack, [&](std::string_view frame) { frames_.push_back(frame); });
-        frames_.push_back(thread);
-        int at = 0;
+        each_frame(stack, [&](std::string_view frame) { frames_.emplace_back(frame, numbers_.of(frame)); });
+        add_functions(sum);
+        pass(0, sum);
+        int at = child(0, thread, threads_.of(thread));
         pass(at, sum);
         for (auto frame = frames_.rbegin(); frame != frames_.rend(); ++frame) {
-            at = child(at, *frame);
+            at = child(at, frame->first, frame->second);
             pass(at, sum);
         }
-        nodes_[static_cast<std::size_t>(at)].self += sum.weight;
+        node(at).self += sum.weight;
     }
 
-    std::vector<FlameNode> take() {
-        for (FlameNode& node : nodes_) {
-            std::sort(node.children.begin(), node.children.end(), [&](int a, int b) {
-                const FlameNode &x = nodes_[static_cast<std::size_t>(a)],
-                                &y = nodes_[static_cast<std::size_t>(b)];
+    std::vector<FlameNode> take_nodes() {
+        for (FlameNode& of : nodes_) {
+            std::sort(of.children.begin(), of.children.end(), [&](int a, int b) {
+                const FlameNode &x = node(a), &y = node(b);
                 return std::pair(-x.total, x.frame) < std::pair(-y.total, y.frame);
             });
         }
         return std::move(nodes_);
     }
+    std::vector<FunctionTime> take_functions() { return std::move(functions_); }
 
   private:
-    void pass(int node, const Sum& sum) {
-        nodes_[static_cast<std::size_t>(node)].total += sum.weight;
-        nodes_[static_cast<std::size_t>(node)].samples += sum.samples;
+    FlameNode& node(int i) { return nodes_[static_cast<std::size_t>(i)]; }
+    void pass(int at, const Sum& sum) {
+        node(at).total += sum.weight;
+        node(at).samples += sum.samples;
     }
-    int child(int parent, std::string_view frame) {
-        const auto [it, is_new] = known_.try_emplace({parent, frame}, static_cast<int>(nodes_.size()));
+    // The threads are the root's children; all other nodes are of functions.
+    int child(int parent, std::string_view frame, int number) {
+        const std::uint64_t key =
+            static_cast<std::uint64_t>(parent) << 32 | static_cast<std::uint32_t>(number);
+        const auto [it, is_new] = known_.try_emplace(key, static_cast<int>(nodes_.size()));
         if (is_new) {
-            nodes_.push_back({.frame = frame,
-                              .depth = nodes_[static_cast<std::size_t>(parent)].depth + 1,
-                              .children = {}});
-            nodes_[static_cast<std::size_t>(parent)].children.push_back(it->second);
+            nodes_.push_back(
+                {.frame = frame, .depth = node(parent).depth + 1, .parent = parent, .children = {}});
+            node(parent).children.push_back(it->second);
         }
         return it->second;
     }
+    void add_functions(const Sum& sum) {
+        ++stacks_;
+        for (std::size_t i = 0; i < frames_.size(); ++i) {
+            const auto number = static_cast<std::size_t>(frames_[i].second);
+            if (number == functions_.size()) {
+                functions_.push_back({.name = frames_[i].first});
+                last_stack_.push_back(0);
+            }
+            FunctionTime& function = functions_[number];
+            if (i == 0) {
+                function.self += sum.weight;
+                function.samples += sum.samples;
+            }
+            if (std::exchange(last_stack_[number], stacks_) != stacks_) function.total += sum.weight;
+        }
+    }
 
     std::vector<FlameNode> nodes_;
-    std::map<std::pair<int, std::string_view>, int> known_;
-    std::vector<std::string_view> frames_;
+    std::unordered_map<std::uint64_t, int> known_;          // by parent and number
+    std::vector<std::pair<std::string_view, int>> frames_;  // of one stack, with their numbers
+    Numbers numbers_, threads_;
+    std::vector<FunctionTime> functions_;  // by number
+    std::vector<std::size_t> last_stack_;  // that has it, by number; from 1
+    std::size_t stacks_ = 0;
 };
 
 // The event to report: the named one, else that with most samples.
@@ -125,57 +161,67 @@ std::optional<schema::StringId> chosen_event(const store::Trace& trace,
     return chosen;
 }
 
+// Those with samples, in the order of the report.
+std::vector<ThreadSamples> sampled(std::vector<ThreadSamples> threads) {
+    std::erase_if(threads, [](const ThreadSamples& thread) { return thread.samples == 0; });
+    std::sort(threads.begin(), threads.end(), [](const ThreadSamples& a, const ThreadSamples& b) {
+        return std::pair(-a.weight, a.thread) < std::pair(-b.weight, b.thread);
+    });
+    return threads;
+}
+
 }  // namespace
 
-SamplesReport samples_report(const store::Trace& trace, const Selection& selection, std::string_view event,
-                             std::size_t most) {
+bool SampleFilter::keeps(const store::HostThread& of) const {
+    return (!process || (of.global_tid & schema::kPidMask) == *process) &&
+           (!thread || of.global_tid == *thread);
+}
+
+SamplesReport samples_report(const store::Trace& trace, const Selection& selection,
+                             const SampleFilter& filter, std::size_t most) {
     const store::Samples& samples = trace.samples;
     const SelectedSamples selected(trace, selection);
     std::map<schema::StringId, std::int64_t> counts;
     for (std::size_t i = 0; i < samples.size(); ++i)
         if (selected.has(i)) ++counts[samples.event[i]];
     SamplesReport report;
-    const auto chosen = chosen_event(trace, counts, event);
+    const auto chosen = chosen_event(trace, counts, filter.event);
     for (const auto& [other, count] : counts)
         if (!chosen || other != *chosen) report.other_events.emplace_back(trace.strings[other]);
     std::sort(report.other_events.begin(), report.other_events.end());
     if (!chosen) return report;
     report.event = trace.strings[*chosen];
     report.is_time = report.event == "cpu-clock" || report.event == "task-clock";
-    report.samples = counts.at(*chosen);
 
+    std::vector<ThreadSamples> threads(trace.threads.size());
+    for (std::size_t t = 0; t < threads.size(); ++t) threads[t].thread = t;
     std::map<StackKey, Sum> stacks;
     for (std::size_t i = 0; i < samples.size(); ++i) {
         if (samples.event[i] != *chosen || !selected.has(i)) continue;
-        Sum& sum = stacks[{trace.threads[samples.thread[i]].name, samples.stack[i]}];
+        ThreadSamples& thread = threads[samples.thread[i]];
+        thread.weight += samples.weight[i];
+        ++thread.samples;
+        const store::HostThread& of = trace.threads[thread.thread];
+        if (!filter.keeps(of)) continue;
+        Sum& sum = stacks[{of.name, samples.stack[i]}];
         sum.weight += samples.weight[i];
         ++sum.samples;
     }
+    report.threads = sampled(std::move(threads));
+    if (stacks.empty()) return report;
     FlameTree tree;
-    std::unordered_map<std::string_view, FunctionTime> functions;
-    std::unordered_set<std::string_view> seen;
-    for (const auto& entry : stacks) {
-        const Sum& sum = entry.second;
-        const std::string_view stack = trace.strings[entry.first.second];
-        tree.add(entry.first.first, stack, sum);
+    for (const auto& [key, sum] : stacks) {
+        tree.add(key.first, trace.strings[key.second], sum);
         report.total += sum.weight;
-        seen.clear();
-        each_frame(stack, [&](std::string_view frame) {
-            FunctionTime& function = functions.try_emplace(frame, FunctionTime{.name = frame}).first->second;
-            if (seen.empty()) {
-                function.self += sum.weight;
-                function.samples += sum.samples;
-            }
-            if (seen.insert(frame).second) function.total += sum.weight;
-        });
+        report.samples += sum.samples;
     }
-    report.tree = tree.take();
+    report.tree = tree.take_nodes();
+    report.functions = tree.take_functions();
     const double all = report.total > 0 ? static_cast<double>(report.total) : 1;
-    for (auto& [name, function] : functions) {
+    for (FunctionTime& function : report.functions) {
         function.is_time = report.is_time;
         function.self_percent = 100 * static_cast<double>(function.self) / all;
         function.total_percent = 100 * static_cast<double>(function.total) / all;
-        report.functions.push_back(function);
     }
     std::sort(report.functions.begin(), report.functions.end(),
               [](const FunctionTime& a, const FunctionTime& b) {
@@ -184,6 +230,34 @@ SamplesReport samples_report(const store::Trace& trace, const Selection& selecti
     report.distinct = static_cast<std::int64_t>(report.functions.size());
     if (most > 0 && report.functions.size() > most) report.functions.resize(most);
     return report;
+}
+
+FlameBoxes flame_boxes(const std::vector<FlameNode>& tree, int top, double width, double narrowest) {
+    FlameBoxes result;
+    const auto node = [&](int i) -> const FlameNode& { return tree[static_cast<std::size_t>(i)]; };
+    const double scale = width / std::max<double>(static_cast<double>(node(top).total), 1);
+    result.boxes.push_back({top, 0, width});
+    for (std::size_t i = 0; i < result.boxes.size(); ++i) {
+        const FlameBox box = result.boxes[i];
+        const FlameNode& caller = node(box.node);
+        result.deepest = caller.depth - node(top).depth;
+        double x = box.x;
+        std::int64_t rest = caller.total - caller.self;  // of the callees that follow, the largest first
+        for (std::size_t c = 0; c < caller.children.size(); ++c) {
+            const std::int64_t total = node(caller.children[c]).total;
+            const double wide = static_cast<double>(total) * scale;
+            if (wide < narrowest) {
+                const auto callees = static_cast<std::int64_t>(caller.children.size() - c);
+                result.narrow.push_back({box.node, x, static_cast<double>(rest) * scale, callees, rest});
+                result.hidden += callees;
+                break;
+            }
+            result.boxes.push_back({caller.children[c], x, wide});
+            x += wide;
+            rest -= total;
+        }
+    }
+    return result;
 }
 
 std::string folded_stacks(const SamplesReport& report) {
