@@ -66,6 +66,14 @@ void add_allocation(store::ColumnSink& sink, std::int64_t time, std::int64_t byt
     sink.add(row);
 }
 
+void add_sample(store::ColumnSink& sink, std::int64_t time, std::string_view stack, std::int64_t weight,
+                std::string_view event = "cpu-clock") {
+    schema::SampleRow row{.time = time, .global_tid = schema::global_tid(kPid, kPid), .weight = weight};
+    row.event = sink.intern(event);
+    row.stack = sink.intern(stack);
+    sink.add(row);
+}
+
 class OddTraces : public PanelsTest {
   protected:
     OddTraces() {
@@ -130,6 +138,9 @@ TEST_F(OddTraces, OfOneEvent) {
     add_rank(allocation);
     add_allocation(allocation, 100, 4096);
     try_everything(allocation.take(), "an allocation");
+    store::ColumnSink sample;
+    add_sample(sample, 100, "f (p)", 0);
+    try_everything(sample.take(), "a sample of no weight");
 }
 
 TEST_F(OddTraces, WithEventsOfNoOrNegativeTimeThatDoNotNest) {
@@ -157,6 +168,8 @@ TEST_F(OddTraces, WithNamesOfAMegabyteAndOfNoText) {
                                     std::string(), std::string("%s%n {} ##id ###id")}) {
         add_kernel(sink, name, t, t + 1000);
         add_range(sink, name, t, t + 900);
+        add_sample(sink, t, name, 1000, name);
+        add_sample(sink, t, "\n" + name + "\n\n(" + name + ")", 1000);
         sink.add(schema::ThreadRow{schema::global_tid(kPid, 10 + t), name, 0});
         add_range(sink, name, t, t + 900, 10 + t);
         sink.add(schema::StreamRow{0, static_cast<int>(t + 8), name});
@@ -178,6 +191,7 @@ TEST_F(OddTraces, WithTimesBeyondTwoToThe53) {
     add_kernel(sink, "gemm", first + 3, first + 4);
     add_range(sink, "ProfilerStep#1", first, first + 10);
     add_allocation(sink, first + 1, 4096);
+    add_sample(sink, first + 1, "f (p)", 1);
     try_everything(sink.take(), "late");
     store::ColumnSink wide;
     add_rank(wide);
@@ -185,6 +199,8 @@ TEST_F(OddTraces, WithTimesBeyondTwoToThe53) {
     add_kernel(wide, "gemm", first, first + 5);
     add_allocation(wide, -first, 4096);
     add_allocation(wide, first, -4096);
+    add_sample(wide, -first, "f (p)", first);
+    add_sample(wide, first, "g (p)", first);
     try_everything(wide.take(), "from one end of time to the other");
 }
 

@@ -145,6 +145,20 @@ TEST_F(WhyEmptyTest, MetricsAloneAreRowsAndCurves) {
     expect_reasons();
 }
 
+TEST_F(WhyEmptyTest, SamplesAloneAreAFlameGraph) {
+    store::ColumnSink sink;
+    schema::SampleRow sample{.time = kMs, .global_tid = schema::global_tid(1, 1), .weight = kMs};
+    sample.event = sink.intern("cpu-clock");
+    sample.stack = sink.intern("f (p)");
+    sink.add(sample);
+    open(sink);
+    EXPECT_EQ(model::only_panel(*session_.trace()), "samples") << "it opens there";
+    expect_said("timeline", "timeline.samples");
+    draw_panel("samples");
+    EXPECT_EQ(item("samples.flame"), "3 rows");
+    expect_reasons();
+}
+
 TEST_F(WhyEmptyTest, ATraceOfNothingSaysWhatWouldBeSeen) {
     store::ColumnSink sink;
     open(sink);
@@ -153,6 +167,7 @@ TEST_F(WhyEmptyTest, ATraceOfNothingSaysWhatWouldBeSeen) {
     expect_said("advice", "advice");
     expect_said("job", "job");
     expect_said("topology", "topology");
+    expect_said("samples", "samples");
     expect_reasons();
 }
 

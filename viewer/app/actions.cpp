@@ -388,6 +388,12 @@ void add_panel_actions(std::vector<Action>& all) {
     map.act("shard_next", "Next change of state", {{model::Key::right}}, kRepeats);
     map.act("shard_previous", "Previous change of state", {{model::Key::left}}, kRepeats);
     map.act("shard_play", "Play change by change", {{model::Key::space}});
+    PanelActions samples(all, "samples", "Samples");
+    samples.act("samples_find", "Find functions by text", {ctrl(model::Key::f)});
+    samples.act("samples_callee", "Zoom in: to the largest callee", {{model::Key::w}, {model::Key::right}},
+                kRepeats);
+    samples.act("samples_caller", "Zoom out: to the caller", {{model::Key::s}, {model::Key::left}}, kRepeats);
+    samples.act("samples_all", "Show all stacks", {{model::Key::f}});
     PanelActions schedule(all, "schedule", "Schedule");
     schedule.act("schedule_next", "Next step", {{model::Key::period}}, kRepeats);
     schedule.act("schedule_previous", "Previous step", {{model::Key::comma}}, kRepeats);

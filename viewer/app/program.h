@@ -161,7 +161,8 @@ struct Program {
         } else {
             panes.show(name);
         }
-        for (model::OpenTrace& entry : session.open) entry.leads_to_plan = false;  // this panel was requested
+        for (model::OpenTrace& entry : session.open)
+            entry.leads_to_panel = false;  // this panel was requested
         return true;
     }
     bool is_placed(std::string_view name) const {

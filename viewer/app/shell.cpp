@@ -47,6 +47,7 @@ std::string extent_text(const traces::store::Trace& trace) {
             events += ", " + traces::store::counted(static_cast<std::int64_t>(count), one, several);
     };
     add(trace.marks.size(), "mark", "marks");
+    add(trace.samples.size(), "sample of threads", "samples of threads");
     add(trace.counters.size(), "value of counters", "values of counters");
     add(trace.metrics.size(), "value of metrics", "values of metrics");
     return fmt::format("{}, {}, {}", ranks_text(trace), events,

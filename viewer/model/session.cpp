@@ -85,6 +85,10 @@ bool holds_only_plan(const traces::store::Trace& trace) {
     return holds_plan(trace) && trace.device.size() == 0 && trace.ranges.size() == 0 &&
            trace.runtime.size() == 0 && trace.memory.size() == 0;
 }
+std::string_view only_panel(const traces::store::Trace& trace) {
+    if (holds_only_plan(trace)) return "plan";
+    return trace.events() == 0 && trace.samples.size() > 0 ? "samples" : "";
+}
 
 namespace {
 
@@ -421,7 +425,8 @@ bool Session::advance(const std::function<bool(const TracePtr&)>& ready) {
             open[i].visible = *first_range;
             open[i].limit = first_range;
         }
-        if (i == active && open[i].leads_to_plan && holds_only_plan(*open[i].trace)) wanted_panel = "plan";
+        const std::string_view panel = only_panel(*open[i].trace);
+        if (i == active && open[i].leads_to_panel && !panel.empty()) wanted_panel = panel;
     }
     std::erase_if(loads_->cancelled, [](const auto& load) { return load->finished(); });
     return news;

@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "traces/store/columns/event_columns.h"
@@ -52,9 +53,8 @@ struct OpenTrace {
     RowArrangement rows;                       // how the timeline's rows are arranged
     std::shared_ptr<const ResultRows> result;  // a query's result among these rows; nullptr: none
 
-    // A trace that holds a plan and nothing else that a panel could show opens in the Plan panel; false:
-    // another panel has been requested since.
-    bool leads_to_plan = true;
+    // It opens in the panel that only_panel() names; false: another panel has been requested since.
+    bool leads_to_panel = true;
     std::optional<SavedTrace> wanted;  // what was saved of it, restored once the trace is read
     std::shared_ptr<MarkFile> marks;   // with saved views; nullptr until the trace is read
 
@@ -90,6 +90,8 @@ struct TextToSave {
 bool holds_plan(const traces::store::Trace& trace);
 // Whether it holds a plan and no timeline: no rank did anything.
 bool holds_only_plan(const traces::store::Trace& trace);
+// The panel for a trace that holds only a plan, or samples of threads and no event; "": any.
+std::string_view only_panel(const traces::store::Trace& trace);
 
 class Session {
   public:

@@ -36,6 +36,12 @@ constexpr WhyEmpty kTable[] = {
      "(shardscope-record does by default) to see them over time.",
      "events, marks, allocations, counters or metrics: any of them is enough", kTrace, kAlways,
      "any activity", "any of `--trace=cuda,nvtx`"},
+    {"timeline.samples", "timeline",
+     "Over time this trace holds nothing but samples of threads: the Samples panel shows them. Record "
+     "ranges, "
+     "kernels or counters too (shardscope-record does by default) to see them here.",
+     "other than samples of threads, which the Samples panel shows", kTrace, kAlways, "any activity",
+     "any of `--trace=cuda,nvtx`"},
     {"job", "job",
      "This trace holds no samples of devices, hosts or processes. shardscope-record samples them unless "
      "--no-counters is given, shardscope-train --trace unless run.counters = false, and both ask NVIDIA's "
@@ -96,6 +102,11 @@ constexpr WhyEmpty kTable[] = {
      "NVTX ranges (torch.autograd.profiler.emit_nvtx) or with the profiler's CPU activity.",
      "host ranges", kTrace, "NVTX ranges: `torch.autograd.profiler.emit_nvtx()`",
      "`activities=[ProfilerActivity.CPU, ...]`", "`--trace=nvtx`, with `emit_nvtx()`"},
+    {"samples", "samples",
+     "This trace holds no samples of threads, which say where processor time goes. Record any program "
+     "with shardscope-record --sample 997, or open what perf script prints of a perf record -g.",
+     "samples of threads (`SHARD_SAMPLES`)", "`shardscope-record --sample 997 -- shardscope-train JOB.toml`",
+     "`--sample HZ`", "", ""},
     {"kernels", "kernels",
      "This trace holds no kernels of this rank in the current selection. They come from the device's side of "
      "the profiler: record with CUDA activity.",

@@ -28,6 +28,7 @@ std::unique_ptr<model::Panel> make_collectives_panel();
 std::unique_ptr<model::Panel> make_distributed_panel();
 std::unique_ptr<model::Panel> make_schedule_panel();
 std::unique_ptr<model::Panel> make_shardmap_panel();
+std::unique_ptr<model::Panel> make_samples_panel();
 std::unique_ptr<model::Panel> make_idle_panel();
 std::unique_ptr<model::Panel> make_advice_panel();
 std::unique_ptr<model::Panel> make_compare_panel();
@@ -77,6 +78,9 @@ constexpr Stroke kKernels[] = {{Shape::frame, 4, 4, 12, 12}, {Shape::box, 6.5F, 
                                {Shape::line, 6, 12, 6, 15},  {Shape::line, 10, 12, 10, 15},
                                {Shape::line, 1, 6, 4, 6},    {Shape::line, 1, 10, 4, 10},
                                {Shape::line, 12, 6, 15, 6},  {Shape::line, 12, 10, 15, 10}};
+constexpr Stroke kSamples[] = {{Shape::box, 1, 1, 15, 4},         {Shape::box, 1, 5, 9.5F, 8},
+                               {Shape::box, 10.5F, 5, 14, 8},     {Shape::box, 1, 9, 6, 12},
+                               {Shape::box, 10.5F, 9, 12.5F, 12}, {Shape::box, 1, 13, 3.5F, 15}};
 constexpr Stroke kCopies[] = {{Shape::frame, 1, 1, 10, 10}, {Shape::box, 6, 6, 15, 15}};
 constexpr Stroke kCollectives[] = {{Shape::line, 8, 3, 3, 12},   {Shape::line, 8, 3, 13, 12},
                                    {Shape::line, 3, 12, 13, 12}, {Shape::dot, 8, 3, 2.3F, 0},
@@ -125,6 +129,7 @@ constexpr PanelEntry kPanels[] = {
     {"memory", "Memory", "Model", kMemory, {model::Key::digit_5}, make_memory_panel},
     {"summary", "Execution Summary", "Model", kSummary, {model::Key::digit_6}, make_summary_panel},
     {"operators", "Operators", "Work", kOperators, {model::Key::digit_7}, make_operators_panel},
+    {"samples", "Samples", "Work", kSamples, {model::Key::q}, make_samples_panel},
     {"kernels", "Kernels", "Work", kKernels, {model::Key::digit_8}, make_kernels_panel},
     {"copies", "Copies", "Work", kCopies, shift(model::Key::digit_7), make_copies_panel},
     {"collectives", "Collectives", "Work", kCollectives, {model::Key::digit_9}, make_collectives_panel},

@@ -213,7 +213,9 @@ class TimelinePanel final : public model::Panel {
                                    on_->marks.marks.all().size(), parts_.other});
         if (!clicked.empty()) act(clicked, session);
         if (page.tracks == nullptr) return widgets::draw_waiting(session, "the timeline");
-        if (page.tracks->empty()) return draw::note(model::why_empty("timeline"));
+        if (page.tracks->empty())
+            return draw::note(
+                model::why_empty(page.trace->samples.size() > 0 ? "timeline.samples" : "timeline"));
         page.update_links(session);
         follow_rank(session, page);
         parts_.find.mark_hits(page);

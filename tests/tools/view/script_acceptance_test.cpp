@@ -357,6 +357,35 @@ TEST_F(ViewScripts, AJobsDevicesLinksAndBandwidths) {
     EXPECT_EQ(outcome.status, 0) << outcome.err;
 }
 
+// What perf script prints of a program of two threads: 60 samples, one each ms, of which `main` computes in
+// most, and `loader` copies in each third.
+void write_perf(const std::string& path) {
+    std::ofstream file(path);
+    for (int i = 0; i < 60; ++i) {
+        const bool loads = i % 3 == 2;
+        file << (loads ? "loader" : "main") << " 4242/" << (loads ? 4250 : 4242) << " [000] 100.0"
+             << (i < 10 ? "0" : "") << i << "000: 1000000 cpu-clock:u: \n"
+             << (loads ? "\t 10 memcpy+0x1 (/lib/libc.so.6)\n\t 20 next_batch+0x2 (/opt/train)\n"
+                       : "\t 30 sgemm+0x1 (/lib/libblas.so)\n\t 40 forward+0x2 (/opt/train)\n")
+             << "\t 50 start+0x1 (/opt/train)\n\n";
+    }
+}
+
+TEST_F(ViewScripts, SamplesOfAPerfScriptAreAFlameGraph) {
+    write_perf(folder_ / "perf.txt");
+    const json samples = ask({"samples", folder_ / "perf.txt"});
+    Words words;
+    for (const json& function : samples["functions"]) {
+        const std::string name = text(function["function"]);
+        words[name.substr(0, name.find(' ')) + ".self"] = function["self_us"].dump();
+        words[name.substr(0, name.find(' ')) + ".total"] = function["total_percent"].dump();
+    }
+    const Outcome outcome = run("samples.script", words);
+    ASSERT_EQ(outcome.status, 0) << outcome.err;
+    EXPECT_GT(read_png(folder_ / "samples.png").colors(), 20U);
+    EXPECT_GT(read_png(folder_ / "flame.png").colors(), 5U);
+}
+
 // A rank's part of a job: a matmul and an all-reduce, as Kineto writes them.
 void write_part(const std::string& path, int rank) {
     std::ofstream(path) << R"({"schemaVersion": 1, "distributedInfo": {"world_size": 2, "rank": )" << rank

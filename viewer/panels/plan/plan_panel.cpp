@@ -185,13 +185,13 @@ class PlanPanel final : public model::Panel {
     void draw_controls() {
         static constexpr std::array<std::string_view, 3> kShow = {"All", "What fits", "Pareto front"};
         static constexpr std::array<std::string_view, 2> kTime = {"Per step", "Per sample"};
-        static constexpr std::array<std::string_view, 2> kMemory = {"Peak", "Reserved"};
+        static constexpr std::array<std::string_view, 2> kPeakOrReserved = {"Peak", "Reserved"};
         const float gap = ImGui::GetFontSize();
         widgets::segmented("plan.show", kShow, show_);
         ImGui::SameLine(0, gap);
         widgets::segmented("plan.time", kTime, time_);
         ImGui::SameLine(0, gap);
-        widgets::segmented("plan.memory", kMemory, memory_);
+        widgets::segmented("plan.memory", kPeakOrReserved, memory_);
         ImGui::SameLine(0, gap);
         widgets::toggle_button("plan.repeated", "Repeated figures", repeated_);
         if (ImGui::IsItemHovered()) ImGui::SetTooltip("Also rows whose figures are those of an earlier row");
