@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Makes the pictures of docs/viewer.md, docs/pipeline.md, docs/planning.md, docs/learn and the README: trains the sample GPT
-# wrapped in two ways, plans the GPT of 7 billion parameters, simulates pipelines, and lets the viewer draw each panel,
-# without a display.
+# Makes the pictures of docs/viewer.md, docs/pipeline.md, docs/planning.md, docs/utilization.md, docs/learn and the README:
+# trains the sample GPT wrapped in two ways and samples its stacks, plans the GPT of 7 billion parameters, simulates
+# pipelines, plays the devices of a job, and lets the viewer draw each panel, without a display. The kernel must allow
+# perf events (kernel.perf_event_paranoid at most 2).
 #
 #   scripts/viewer_pictures.sh [FOLDER]      FOLDER: docs/images
 set -euo pipefail
@@ -11,7 +12,7 @@ folder=$(realpath -m "${1:-docs/images}")
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 scripts/packages.sh build view >&2
-scripts/build.sh release shardscope-train shardscope-trace shardscope-view >&2
+scripts/build.sh release shardscope-train shardscope-trace shardscope-record shardscope-view >&2
 bin=$PWD/build/release/bin
 mkdir -p "$folder"
 
@@ -29,6 +30,15 @@ for batch in 8 32 128 512; do
 done
 (cd "$work" && "$bin/shardscope-train" "${job%/*}/fp16.toml" --trace fp16.sqlite >/dev/null)
 (cd "$work" && "$bin/shardscope-train" plan "${job%/*}/gpt_7b.toml" -o plan.sqlite >/dev/null)
+
+# Where the processor time of its training goes.
+(cd "$work" && "$bin/shardscope-record" -o sampled.sqlite --sample 997 -- "$bin/shardscope-train" "$job" --run.steps=40 \
+    >/dev/null 2>record.txt)
+if grep "not sampled" "$work/record.txt" >&2; then exit 1; fi
+
+# Ten minutes of played devices.
+"$bin/shardscope-trace" import samples/traces/mlp-root.sqlite -o "$work/job.sqlite" >/dev/null
+python3 scripts/job_samples.py "$work/job.sqlite"
 
 # A GPT on two hosts of eight GPUs, simulated, with their links as nvidia-smi prints them.
 (cd "$work" && "$bin/shardscope-train" "${job%/*}/gpt_3d.toml" --trace hosts.sqlite --run.device=sim --run.steps=2 \
@@ -107,6 +117,10 @@ printf '%s\n' "set size 1400x820" "open wired.sqlite" wait "panel topology" wait
     "panel collectives" wait "click collectives.show.bandwidth" wait \
     "shot $folder/bandwidth.png" >"$work/wires.script"
 (cd "$work" && "$bin/shardscope-view" --script wires.script)
+printf '%s\n' "set size 1400x820" "open sampled.sqlite" wait "panel samples" wait "hover samples.box.2.1 at 50% 50%" wait \
+    "shot $folder/samples.png" >"$work/samples.script"
+(cd "$work" && "$bin/shardscope-view" --script samples.script)
+(cd "$work" && "$bin/shardscope-view" job.sqlite --panel job --size 1400x820 --screenshot "$folder/job.png")
 for name in schedule schedule_zb_v; do
     (cd "$work" && "$bin/shardscope-view" $name.sqlite --panel schedule --size 1400x820 \
         --screenshot "$folder/$name.png")
