@@ -111,7 +111,10 @@ Times Bench::measure(const BenchPlans::OfMessage& measure, int rank, RankRunner&
                                                                      &measure.both_ways};
     for (std::size_t i = 0; i < plans.size(); ++i) {
         ranks_.meet();
-        if (!talks) continue;
+        if (!talks) {  // its next step has the number that it has on the others, which compare it
+            steps_[static_cast<std::size_t>(rank)] += 2;
+            continue;
+        }
         carry_out((*plans[i])[place], rank, runner);  // warms up
         times[i] = timed((*plans[i])[place], rank, runner) / measure.rate.repeats;
     }

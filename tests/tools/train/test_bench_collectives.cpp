@@ -149,6 +149,18 @@ TEST(BenchCollectives, OfAllPairsAreMatrices) {
     EXPECT_THAT(rows.out, AllOf(HasSubstr("\nall_to_all,,,3,12,"), Not(HasSubstr("\nsend,0,0,"))));
 }
 
+// A rank that has no part in a message has the next one in a step of the same number as its other end.
+TEST(BenchCollectives, OfAllPairsOfThreeProcesses) {
+    const Json result = train_json({sample("mlp.toml"), "--run.processes=3", "--run.comm=tcp",
+                                    "--bench-collectives", "--messages", "--sizes=8:64", "--pairs"});
+    std::set<std::pair<int, int>> pairs;
+    for (const Json& row : result.at("messages")) {
+        pairs.emplace(row.at("from").get<int>(), row.at("to").get<int>());
+        EXPECT_GT(row.at("wire").at("us"), 0.0);
+    }
+    EXPECT_EQ(pairs.size(), 6u);
+}
+
 TEST(BenchCollectives, OfSeveralEnginesAreSideBySide) {
     const Words words = {sample("mlp.toml"), "--run.ranks=2", "--bench-collectives", "--sizes=8:64",
                          "--engines=local,tcp,nccl"};
