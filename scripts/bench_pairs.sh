@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
 # Prints what messages between two processes cost over mpi, beside a plain loop of MPI_Isend and MPI_Irecv
-# (scripts/bench/mpi_pairs.cpp) with osu_bw's window: medians of alternating runs, their ratio, and the goals.
+# (scripts/bench/mpi_pairs.cpp) with osu_bw's window: medians of alternating runs, their ratio, and the goals. Then what
+# cost models predict for the collectives of another run: one of `calibrate` from messages between the pairs alone, and one
+# from a whole benchmark.
 #
-#   scripts/bench_pairs.sh      a minute; needs an otherwise idle machine with two cores, and an MPI with mpicxx
+#   scripts/bench_pairs.sh      two minutes; needs an otherwise idle machine with two cores, and an MPI with mpicxx
 #
 # ROUNDS: alternating runs (9). BIN: a folder with shardscope-train that is built already.
 set -euo pipefail
@@ -68,4 +70,35 @@ for bytes in "${sizes[@]:1}"; do
         "$(rate ours "$bytes" 6 1)" 'at least 0.90'
     row "$((bytes >> 20)) MiB both ways, GB/s" "$(rate theirs "$bytes" 4 2)" "$(rate ours "$bytes" 4 2)" \
         "$(rate ours "$bytes" 7 2)" ''
+done
+
+# bench COMM [OPTION ...]: the benchmark of two processes
+bench() {
+    local comm=$1
+    shift
+    "$bin/shardscope-train" "$folder/job.toml" --run.processes=2 --run.comm="$comm" --bench-collectives --format csv \
+        --sizes 64K:16M "$@" 2>>"$folder/log" || { tail -n 20 "$folder/log" >&2; exit 1; }
+}
+# predict NAME: what the model fitted to NAME.sqlite gives
+predict() {
+    "$bin/shardscope-train" calibrate "$folder/$1.sqlite" -o "$folder/$1.toml" --overwrite >>"$folder/log"
+    "$bin/shardscope-train" "$folder/job.toml" --run.device=sim --sim.cluster="$folder/$1.toml" --run.ranks=2 \
+        --bench-collectives --format csv --sizes 64K:16M
+}
+printf '\nCollectives of two processes in a run that no model was fitted to, and what models predict, in us\n\n'
+printf '%-5s %-15s %10s %10s %16s %8s %16s %8s\n' over collective bytes measured 'by messages' ratio 'by a benchmark' ratio
+for comm in mpi tcp; do
+    bench "$comm" --pairs --messages --trace "$folder/messages.sqlite" --overwrite >/dev/null
+    bench "$comm" --pairs --trace "$folder/all.sqlite" --overwrite >/dev/null
+    bench "$comm" >"$folder/measured.csv"
+    predict messages >"$folder/by_messages.csv"
+    predict all >"$folder/by_all.csv"
+    awk -F, -v comm="$comm" '
+        $1 == "send" || $1 == "operation" { next }
+        FILENAME ~ /by_messages/ { messages[$1 $5] = $7; next }
+        FILENAME ~ /by_all/ { all[$1 $5] = $7; next }
+        $5 == 65536 || $5 == 1048576 || $5 == 16777216 {
+            a = messages[$1 $5]; b = all[$1 $5]
+            printf "%-5s %-15s %10d %10.1f %16.1f %8.2f %16.1f %8.2f\n", comm, $1, $5, $7, a, a / $7, b, b / $7
+        }' "$folder/by_messages.csv" "$folder/by_all.csv" "$folder/measured.csv"
 done

@@ -6,12 +6,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "played_run.h"
 #include "trace_testing.h"
 #include "trainer/calibrate/calibration.h"
 #include "trainer/calibrate/fit_curve.h"
 #include "trainer/sim/collective_cost.h"
 #include "trainer/sim/costs.h"
-#include "trainer/sim/sim_trace.h"
 #include "trainer/sim/simulator.h"
 
 namespace shardscope::trainer::calibrate {
@@ -85,16 +85,7 @@ sim::Cluster known_cluster() {
     return cluster;
 }
 
-// The trace that `cluster` gives a job, as if a processor had been measured.
-std::unique_ptr<traces::store::Trace> played(const job::Job& job, const sim::Cluster& cluster) {
-    const sharding::Program program(sim::placed_on(job, cluster));
-    traces::store::ColumnSink sink;
-    sim::SimTrace trace(sink, program, cluster, job.run.ranks);
-    sim::SimOptions options;
-    options.every_step = true;
-    sim::simulate(program, cluster, options, &trace);
-    return sink.take();
-}
+using testing::played;
 
 job::Job offloaded(int ranks) {
     job::Job job = testing::with_wrap(testing::mlp_job(6, 256, 64, ranks), "module:Linear");
@@ -120,7 +111,7 @@ job::Job wide(int ranks) {
 Calibration fitted_to(const sim::Cluster& known, const std::vector<job::Job>& jobs) {
     Runs runs;
     for (const job::Job& job : jobs) runs.push_back(calibrate::measure(*played(job, known)));
-    return calibrate(runs, sim::load_cluster("laptop"), "fitted");
+    return calibrate(runs, {}, sim::load_cluster("laptop"), "fitted");
 }
 
 double step_seconds(const job::Job& job, const sim::Cluster& cluster) {
@@ -169,7 +160,7 @@ TEST(Calibrate, IsNotMisledByAHostThatWasInterrupted) {
     batch.own = plan::HostCallOp{plan::HostCall::next_batch};
     batch.args = {{0, 0, 64, 0}};
     for (int i = 0; i < 20; ++i) runs.back().host_work.push_back({&batch, 1});
-    const double found = calibrate(runs, sim::load_cluster("laptop"), "x").cluster.host.batch_bandwidth;
+    const double found = calibrate(runs, {}, sim::load_cluster("laptop"), "x").cluster.host.batch_bandwidth;
     EXPECT_NEAR(found, known.host.batch_bandwidth, 0.01 * known.host.batch_bandwidth);
 }
 
@@ -220,7 +211,7 @@ TEST(Calibrate, RecognizesWorkThatSharesCores) {
         runs.push_back(calibrate::measure(*played(resident(ranks), known)));
         runs.back().cores = 2;  // as the ranks' processors would show in a real trace
     }
-    const Calibration fitted = calibrate(runs, sim::load_cluster("laptop"), "fitted");
+    const Calibration fitted = calibrate(runs, {}, sim::load_cluster("laptop"), "fitted");
     EXPECT_EQ(fitted.cluster.device.cores, 2);
     ASSERT_EQ(fitted.cluster.device.busy_share.points.size(), 2u);
     EXPECT_NEAR(fitted.cluster.device.busy_share.points[1].share, 0.7, 0.03);
@@ -228,6 +219,16 @@ TEST(Calibrate, RecognizesWorkThatSharesCores) {
         const double seconds = step_seconds(resident(ranks), known);
         EXPECT_NEAR(step_seconds(resident(ranks), fitted.cluster), seconds, 0.1 * seconds) << ranks;
     }
+}
+
+// mpirun binds each rank to a core of its own.
+TEST(Calibrate, CountsTheCoresOfANodeOverItsRanks) {
+    const auto trace = played(resident(4), known_cluster());
+    const std::vector<std::string> cpus = {"0", "1", "4-6", "1"};
+    for (std::size_t rank = 0; rank < cpus.size(); ++rank) trace->ranks[rank].cpus = cpus[rank];
+    EXPECT_EQ(calibrate::measure(*trace).cores, 5);
+    trace->ranks[3].cpus = "all";
+    EXPECT_EQ(calibrate::measure(*trace).cores, 5);
 }
 
 // --- runs that are real ----------------------------------------------------------------------------------
@@ -241,7 +242,7 @@ TEST(Calibrate, FitsRunsOfThisMachine) {
         EXPECT_GT(runs.back().median_step_s, 0);
     }
     EXPECT_THAT(runs.back().device_name, Not(HasSubstr("(cpu device)")));
-    Calibration fitted = calibrate(runs, sim::load_cluster("laptop"), "mine");
+    Calibration fitted = calibrate(runs, {}, sim::load_cluster("laptop"), "mine");
     ASSERT_EQ(fitted.steps.size(), 2u);
     for (const StepResidual& own : fitted.steps) EXPECT_GT(own.simulated_s, 0);
     EXPECT_EQ(fitted.cluster.collectives.inside, sim::Algorithm::shared_memory);
@@ -299,20 +300,20 @@ TEST(Calibrate, RefusesMixedMachinesAndAnotherKindOfBase) {
     sim::Cluster known = known_cluster();
     Runs runs;
     runs.push_back(calibrate::measure(*played(resident(1), known)));
-    EXPECT_THAT(complaint([&] { (void)calibrate(runs, sim::load_cluster("a100"), "x"); }),
+    EXPECT_THAT(complaint([&] { (void)calibrate(runs, {}, sim::load_cluster("a100"), "x"); }),
                 HasSubstr("a100 is a model of a GPU, the traces are of run.device = \"cpu\""));
     for (const char* engine : {"local", "tcp"}) {
         runs.push_back(calibrate::measure(*played(resident(2), known)));
         runs.back().file = std::string(engine) + ".sqlite";
         runs.back().engine = engine;
     }
-    EXPECT_THAT(complaint([&] { (void)calibrate(runs, sim::load_cluster("laptop"), "x"); }),
+    EXPECT_THAT(complaint([&] { (void)calibrate(runs, {}, sim::load_cluster("laptop"), "x"); }),
                 HasSubstr("the collectives of local.sqlite went over local, those of tcp.sqlite over tcp"));
     runs.erase(runs.begin() + 1, runs.end());
     known.device.name = "another processor";
     runs.push_back(calibrate::measure(*played(resident(1), known)));
     EXPECT_THAT(
-        complaint([&] { (void)calibrate(runs, sim::load_cluster("laptop"), "x"); }),
+        complaint([&] { (void)calibrate(runs, {}, sim::load_cluster("laptop"), "x"); }),
         AllOf(HasSubstr("on a processor (simulated),"), HasSubstr("on another processor (simulated);"),
               HasSubstr("a model is of one machine")));
 }

@@ -16,8 +16,8 @@ namespace shardscope::trainer::calibrate {
 
 namespace {
 
-void check_machine(const MeasuredRun& first, const MeasuredRun& run) {
-    const auto device = [](const MeasuredRun& own) {
+void check_machine(const Machine& first, const Machine& run) {
+    const auto device = [](const Machine& own) {
         return own.on_gpu() ? own.device_name + " (cuda)" : own.device_name;
     };
     if (run.device_name == first.device_name && run.on_gpu() == first.on_gpu()) return;
@@ -28,19 +28,19 @@ void check_machine(const MeasuredRun& first, const MeasuredRun& run) {
 }
 
 // Reads the facts about the machine that the traces record.
-void read_machine(const Runs& runs, Calibration& into) {
+void read_machine(const std::vector<const Machine*>& machines, Calibration& into) {
     sim::Cluster& cluster = into.cluster;
     sim::DeviceModel& device = cluster.device;
-    const MeasuredRun& first = runs.front();
+    const Machine& first = *machines.front();
     if (!first.device_name.empty()) device.name = first.device_name;
     into.note("device.name", !first.device_name.empty(), "as the traces say");
     std::int64_t memory = 0;
     int cores = 0, nodes = 1, devices = 1;
-    for (const MeasuredRun& run : runs) {
-        memory = std::max(memory, run.device_memory);
-        cores = std::max(cores, run.cores);
-        nodes = std::max(nodes, run.nodes);
-        devices = std::max(devices, run.devices_of_a_node);
+    for (const Machine* machine : machines) {
+        memory = std::max(memory, machine->device_memory);
+        cores = std::max(cores, machine->cores);
+        nodes = std::max(nodes, machine->nodes);
+        devices = std::max(devices, machine->devices_of_a_node);
     }
     if (memory > 0) device.memory = static_cast<double>(memory);
     // The reserve is an estimate for devices of 16 GB and more; on a small one it would leave nothing.
@@ -52,8 +52,8 @@ void read_machine(const Runs& runs, Calibration& into) {
     } else {
         cluster.devices = std::max(cluster.devices, devices);
     }
-    if (nodes > 1 && device.type == sim::DeviceType::cpu) cluster.devices = devices;
-    cluster.links = {};                     // what is fitted holds for all pairs
+    if (nodes > 1) cluster.devices = devices;
+    cluster.links = {};                     // the base model's are another cluster's
     if (nodes > 1 && cluster.nodes == 1) {  // the base model has no link between nodes
         cluster.nodes = nodes;
         cluster.inter = cluster.intra;
@@ -84,17 +84,21 @@ std::string kind_of(const plan::Op& op) {
     }
 }
 
-void add_residuals(const Runs& runs, Calibration& into) {
+void add_residuals(const Runs& runs, const Benches& benches, Calibration& into) {
     std::map<std::tuple<int, std::string, std::string>, Errors> kinds;  // kernels first
     const sim::Cluster& cluster = into.cluster;
+    const auto add_to = [&](plan::OpKind kind, const std::string& name, const std::string& type, double model,
+                            double measured) {
+        if (!(measured > 0)) return;
+        Errors& own = kinds[{static_cast<int>(kind), name, type}];
+        own.errors.push_back(std::abs(model - measured) / measured);
+        own.seconds += measured;
+    };
     for (const MeasuredRun& run : runs) {
         const bool tf32 = run.job.precision.tf32;
         const sim::Costs costs(cluster, tf32);
         const auto add = [&](const plan::Op& op, const std::string& type, double model, double measured) {
-            if (!(measured > 0)) return;
-            Errors& own = kinds[{static_cast<int>(op.kind), kind_of(op), type}];
-            own.errors.push_back(std::abs(model - measured) / measured);
-            own.seconds += measured;
+            add_to(op.kind, kind_of(op), type, model, measured);
         };
         for (const MeasuredOp& work : run.work) {
             const plan::Op& op = *work.op;
@@ -114,6 +118,15 @@ void add_residuals(const Runs& runs, Calibration& into) {
             const double model =
                 sim::collective_seconds(cluster, spread, time.op->collective().operation, time.op->bytes);
             add(*time.op, "", at_once ? model - cluster.collectives.latency : model, time.transfer);
+        }
+    }
+    for (const MeasuredBench& bench : benches) {
+        for (const std::vector<BenchedTime>* times : {&bench.collectives, &bench.messages}) {
+            for (const BenchedTime& own : *times) {
+                const sim::Spread spread = spread_of(bench, own.operation, cluster);
+                add_to(plan::OpKind::collective, std::string(name(own.operation)), "",
+                       sim::collective_seconds(cluster, spread, own.operation, own.bytes), own.seconds);
+            }
         }
     }
     double all = 0;
@@ -150,20 +163,24 @@ void add_steps(const Runs& runs, Calibration& into) {
 
 }  // namespace
 
-std::string base_for(const MeasuredRun& run) {
-    if (!run.on_gpu()) return "laptop";
+std::string base_for(const Machine& machine) {
+    if (!machine.on_gpu()) return "laptop";
     static constexpr std::array<std::pair<std::string_view, std::string_view>, 4> kModels = {
         {{"H200", "h200_nvlink"}, {"H100", "h100_ib"}, {"A100", "a100"}, {"V100", "v100_pcie"}}};
     for (const auto& [device, model] : kModels) {
-        if (run.device_name.find(device) != std::string::npos) return std::string(model);
+        if (machine.device_name.find(device) != std::string::npos) return std::string(model);
     }
     return "h100_ib";
 }
 
-Calibration calibrate(const Runs& runs, const sim::Cluster& base, const std::string& name) {
-    for (const MeasuredRun& run : runs) check_machine(runs.front(), run);
+Calibration calibrate(const Runs& runs, const Benches& benches, const sim::Cluster& base,
+                      const std::string& name) {
+    std::vector<const Machine*> machines;
+    for (const MeasuredRun& run : runs) machines.push_back(&run);
+    for (const MeasuredBench& bench : benches) machines.push_back(&bench);
+    for (const Machine* machine : machines) check_machine(*machines.front(), *machine);
     const bool gpu = base.device.type == sim::DeviceType::gpu;
-    if (gpu != runs.front().on_gpu()) {
+    if (gpu != machines.front()->on_gpu()) {
         throw CalibrationError(
             fmt::format("--base: {} is a model of a {}, the traces are of run.device = \"{}\"; choose a base "
                         "of the same kind, or omit it",
@@ -173,12 +190,12 @@ Calibration calibrate(const Runs& runs, const sim::Cluster& base, const std::str
     fitted.cluster = base;
     fitted.cluster.name = name;
     fitted.base = base.name;
-    for (const MeasuredRun& run : runs) fitted.files.push_back(run.file);
-    read_machine(runs, fitted);
+    for (const Machine* machine : machines) fitted.files.push_back(machine->file);
+    read_machine(machines, fitted);
     fit_busy_share(runs, fitted);
     fit_kernels(runs, fitted);
     fit_copies(runs, fitted);
-    fit_collectives(runs, fitted);
+    fit_collectives(runs, benches, fitted);
     fit_host(runs, fitted);
     if (fitted.cluster.nodes == 1) {  // the file has no [inter] section
         fitted.notes.erase("inter.latency");
@@ -186,7 +203,7 @@ Calibration calibrate(const Runs& runs, const sim::Cluster& base, const std::str
     }
     // Judges the model in the form that is read back from its file.
     fitted.cluster = sim::parse_cluster(model_file(fitted), name);
-    add_residuals(runs, fitted);
+    add_residuals(runs, benches, fitted);
     add_steps(runs, fitted);
     return fitted;
 }

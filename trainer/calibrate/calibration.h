@@ -2,7 +2,7 @@
 // keep the base model's value, and the file says so.
 //
 //   std::vector<MeasuredRun> runs = {measure(*load_trace("a.sqlite")), …};
-//   const Calibration fitted = calibrate(runs, sim::load_cluster("laptop"), "mine");
+//   const Calibration fitted = calibrate(runs, {}, sim::load_cluster("laptop"), "mine");
 //   fitted.cluster, model_file(fitted), fitted.residuals, fitted.steps
 #pragma once
 
@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "trainer/calibrate/measured.h"
+#include "trainer/calibrate/measured_bench.h"
 #include "trainer/sim/cluster.h"
 
 namespace shardscope::trainer::calibrate {
@@ -40,6 +40,7 @@ struct Calibration {
     std::map<std::string, std::string> notes;  // the source of each figure, by "section.key"
     std::vector<Residual> residuals;
     std::vector<StepResidual> steps;
+    std::int64_t pairs = 0;  // links of which each was measured
 
     // The source of a figure: what was measured, or else the base model.
     void note(const std::string& key, bool measured, std::string source) {
@@ -47,12 +48,13 @@ struct Calibration {
     }
 };
 
-// Throws CalibrationError if the runs are from different machines.
-Calibration calibrate(const std::vector<MeasuredRun>& runs, const sim::Cluster& base,
-                      const std::string& name);
+// Throws CalibrationError if the runs and benchmarks are from different machines or contradict each other;
+// one of either suffices.
+Calibration calibrate(const std::vector<MeasuredRun>& runs, const std::vector<MeasuredBench>& benches,
+                      const sim::Cluster& base, const std::string& name);
 
-// The name of the shipped model that is closest to the run's machine.
-std::string base_for(const MeasuredRun& run);
+// The name of the shipped model that is closest to the machine.
+std::string base_for(const Machine& machine);
 
 // The model as a file that load_cluster reads, with the source of each figure.
 std::string model_file(const Calibration& calibration);

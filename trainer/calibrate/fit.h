@@ -4,10 +4,13 @@
 #include <vector>
 
 #include "trainer/calibrate/calibration.h"
+#include "trainer/calibrate/measured_bench.h"
+#include "trainer/sim/collective_cost.h"
 
 namespace shardscope::trainer::calibrate {
 
 using Runs = std::vector<MeasuredRun>;
+using Benches = std::vector<MeasuredBench>;
 
 // device.busy_share; must run first, since the others convert measured times to those of a lone busy core.
 void fit_busy_share(const Runs& runs, Calibration& into);
@@ -29,8 +32,22 @@ std::vector<CollectiveTime> collective_times(const MeasuredRun& run, const Calib
 void fit_kernels(const Runs& runs, Calibration& into);
 // [copy]
 void fit_copies(const Runs& runs, Calibration& into);
-// [collectives], [intra], [inter]
-void fit_collectives(const Runs& runs, Calibration& into);
+// Bandwidths and latencies of pairs: [links], or [intra] and [inter] if they are alike. The latencies still
+// contain collectives.latency, which fit_collectives takes out of them.
+struct LinkFit {
+    bool inside = false, between = false;  // whether pairs inside a node, and of nodes, were measured
+    std::int64_t pairs = 0;
+    double shortest = 0;          // the least latency; seconds
+    double latency_of_plan = -1;  // the part of it that is the Plan's; negative: unknown
+};
+// A message moves `bytes_factor` times its bytes; `devices`: the most of a node of any trace.
+LinkFit fit_links(const Benches& benches, double bytes_factor, int devices, Calibration& into);
+
+// How the ranks of a benchmark's collectives (or of its messages: 0 and 1) are spread over nodes.
+sim::Spread spread_of(const MeasuredBench& bench, plan::Operation operation, const sim::Cluster& cluster);
+
+// [collectives], [intra], [inter], [links]
+void fit_collectives(const Runs& runs, const Benches& benches, Calibration& into);
 // [host]
 void fit_host(const Runs& runs, Calibration& into);
 

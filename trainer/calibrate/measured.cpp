@@ -20,19 +20,18 @@ namespace {
     throw CalibrationError(fmt::format("{}: {}", trace.path.empty() ? "the trace" : trace.path, why));
 }
 
-// "0-3,8" -> 5; 0 if it is not such a list.
-int count_processors(const std::string& list) {
-    int count = 0;
+// "0-3,8": 0 to 3 and 8; what is not such a list adds none.
+void add_processors(const std::string& list, std::set<int>& into) {
+    constexpr int kMost = 1 << 16;
     std::istringstream parts(list);
     for (std::string part; std::getline(parts, part, ',');) {
         int first = 0, last = 0;
         char dash = 0;
         std::istringstream range(part);
-        if (!(range >> first)) return 0;
+        if (!(range >> first)) return;
         last = range >> dash >> last && dash == '-' ? last : first;
-        count += last - first + 1;
+        for (int processor = first; processor <= std::min(last, kMost); ++processor) into.insert(processor);
     }
-    return count;
 }
 
 // The name without the cpu device's suffix, which traces of earlier versions do not have.
@@ -42,9 +41,9 @@ std::string processor_of(std::string name) {
     return name;
 }
 
-void read_machine(const traces::store::Trace& trace, MeasuredRun& run) {
+void read_machine(const traces::store::Trace& trace, Machine& run) {
     std::map<std::string, int> nodes;
-    std::map<int, std::set<int>> devices;  // by node
+    std::map<int, std::set<int>> devices, processors;  // by node
     for (const traces::store::Rank& rank : trace.ranks) {
         const int node = nodes.try_emplace(rank.host, static_cast<int>(nodes.size())).first->second;
         run.node_of.push_back(node);
@@ -57,9 +56,10 @@ void read_machine(const traces::store::Trace& trace, MeasuredRun& run) {
                                       run.device_name, name));
         }
         run.device_memory = std::max(run.device_memory, rank.device_memory);
-        run.cores = std::max(run.cores, count_processors(rank.cpus));
+        add_processors(rank.cpus, processors[node]);  // a launcher may have bound each rank to its own
     }
     run.nodes = static_cast<int>(nodes.size());
+    for (const auto& [node, own] : processors) run.cores = std::max(run.cores, static_cast<int>(own.size()));
     for (const auto& [node, own] : devices)
         run.devices_of_a_node = std::max(run.devices_of_a_node, static_cast<int>(own.size()));
 }
@@ -108,29 +108,42 @@ job::Job job_of(const traces::store::Trace& trace) {
     return job;
 }
 
-MeasuredRun measure(const traces::store::Trace& trace) {
-    MeasuredRun run;
-    run.file = trace.path.empty() ? "the trace" : trace.path;
-    run.job = job_of(trace);
-    if (run.job.run.device == job::DeviceKind::sim) {
+Machine machine_of(const traces::store::Trace& trace) {
+    Machine machine;
+    machine.file = trace.path.empty() ? "the trace" : trace.path;
+    machine.job = job_of(trace);
+    if (machine.job.run.device == job::DeviceKind::sim) {
         refuse(trace,
                "it is simulated, so there is nothing measured in it; give a trace of run.device = \"cpu\" or "
                "\"cuda\"");
     }
     if (trace.steps.empty()) refuse(trace, "it has no steps; give a trace of a run that completed a step");
-    if (static_cast<int>(trace.ranks.size()) != run.job.run.ranks) {
+    if (static_cast<int>(trace.ranks.size()) != machine.job.run.ranks) {
         refuse(trace,
                fmt::format("it has {} of the job's {} ranks; merge the parts first with shardscope-trace "
                            "merge PART ... -o FILE",
-                           trace.ranks.size(), run.job.run.ranks));
+                           trace.ranks.size(), machine.job.run.ranks));
     }
+    read_machine(trace, machine);
+    return machine;
+}
+
+std::string engine_of(const traces::store::Trace& trace, std::size_t collective) {
+    const std::int32_t event = trace.collectives.event[collective];
+    if (event < 0) return "";
+    const std::string_view kernel = trace.strings[trace.device.name[static_cast<std::size_t>(event)]];
+    return std::string(kernel.substr(std::min(kernel.size(), kernel.rfind('_') + 1)));
+}
+
+MeasuredRun measure(const traces::store::Trace& trace) {
+    MeasuredRun run;
+    static_cast<Machine&>(run) = machine_of(trace);
     try {
         run.program = std::make_unique<sharding::Program>(run.job);
     } catch (const job::JobError& error) {
         refuse(trace,
                fmt::format("the Plan of its job cannot be made ({}); record the trace again", error.what()));
     }
-    read_machine(trace, run);
     Walk(trace, run).run();
     if (run.steps == 0)
         refuse(trace, "no step of it is complete; give a trace of a run that completed a step");

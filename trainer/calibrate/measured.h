@@ -51,10 +51,10 @@ struct HostGap {
     int ranges = 0, allocations = 0, launches = 0;  // launches: 1 if the next call is one, else 0
 };
 
-struct MeasuredRun {
+// What a trace was recorded on, and by which job.
+struct Machine {
     std::string file;
     job::Job job;
-    std::unique_ptr<sharding::Program> program;
     std::string device_name;
     std::int64_t device_memory = 0;
     int cores = 0;             // cores that the run's ranks could use on a node; 0: unknown
@@ -62,6 +62,11 @@ struct MeasuredRun {
     std::vector<int> node_of;  // by rank index: its host, numbered from 0 in the order of ranks
     int nodes = 1, devices_of_a_node = 1;
 
+    bool on_gpu() const { return job.run.device == job::DeviceKind::cuda; }
+};
+
+struct MeasuredRun : Machine {
+    std::unique_ptr<sharding::Program> program;
     std::vector<MeasuredOp> work;
     std::vector<MeasuredHostWork> host_work;
     std::vector<HostGap> gaps;
@@ -69,14 +74,18 @@ struct MeasuredRun {
     std::vector<double> wakes;  // seconds from an event until the thread waiting for it continues
     std::int64_t steps = 0;     // steps of each rank that were read
     double median_step_s = 0;   // windows of rank 0, as in docs/definitions.md
-
-    bool on_gpu() const { return job.run.device == job::DeviceKind::cuda; }
 };
 
 // The job of a trainer's trace, as it was carried out. Throws CalibrationError.
 job::Job job_of(const traces::store::Trace& trace);
 
-// Throws CalibrationError: not a trace of the trainer, simulated, no steps, or not in the Plan's order.
+// The machine that a trace was recorded on, and its job, without the engine. Throws CalibrationError: not a
+// trace of the trainer, simulated, or without some of its ranks.
+Machine machine_of(const traces::store::Trace& trace);
+// "mpi": what carried out a collective (a row of the trace's).
+std::string engine_of(const traces::store::Trace& trace, std::size_t collective);
+
+// Throws CalibrationError as machine_of does, and for a trace without steps, or not in the Plan's order.
 MeasuredRun measure(const traces::store::Trace& trace);
 
 }  // namespace shardscope::trainer::calibrate

@@ -38,6 +38,17 @@ class ModelText {
         }
         line(key, fmt::format("[{}]", points));
     }
+    void pairs(std::string_view key, const sim::PairFigures& pairs) {
+        if (!pairs.known()) return;
+        const std::string start = fmt::format("{} = [", key), indent(start.size(), ' ');
+        for (int from = 0; from < pairs.size; ++from) {
+            std::string row;
+            for (int to = 0; to < pairs.size; ++to)
+                row += fmt::format("{}{:.5g}", to == 0 ? "" : ", ", from == to ? 0 : pairs.of(from, to));
+            out_ += fmt::format("{}[{}]{}\n", from == 0 ? start : indent, row,
+                                from + 1 == pairs.size ? "]" : ",");
+        }
+    }
     void rates(const sim::ClassRates& rates) {
         for (std::size_t a = 0; a < sim::kArithmetics; ++a) {  // omitted if equal to fp32
             if (a == 0 || rates.flops[a] != rates.flops[0]) figure(sim::kArithmeticNames[a], rates.flops[a]);
@@ -138,6 +149,13 @@ std::string model_file(const Calibration& calibration) {
         out.section("inter");
         write_link(out, cluster.inter);
         if (cluster.inter.shared) out.flag("shared");
+    }
+    if (const sim::PairLinks& links = cluster.links; links != sim::PairLinks()) {
+        out.section("links");
+        out.pairs("bandwidth", links.bandwidth);
+        out.pairs("latency", links.latency);
+        out.pairs("node_bandwidth", links.node_bandwidth);
+        out.pairs("node_latency", links.node_latency);
     }
     return out.take();
 }

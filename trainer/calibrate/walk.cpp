@@ -177,10 +177,7 @@ void Walk::add_work(const JoinedStep& step, const plan::Op& op, RankIndex rank, 
     work.start = span.start;
     work.end = span.end;
     if (span.collective >= 0) {
-        const auto event =
-            static_cast<std::size_t>(trace_.collectives.event[static_cast<std::size_t>(span.collective)]);
-        const std::string_view kernel = trace_.strings[trace_.device.name[event]];
-        run_.engine = kernel.substr(std::min(kernel.size(), kernel.rfind('_') + 1));
+        run_.engine = engine_of(trace_, static_cast<std::size_t>(span.collective));
         work.group = trace_.collectives.group[static_cast<std::size_t>(span.collective)];
         work.sequence = trace_.collectives.sequence[static_cast<std::size_t>(span.collective)];
     }

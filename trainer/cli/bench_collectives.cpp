@@ -10,19 +10,21 @@
 #include <nlohmann/json.hpp>
 #include <unistd.h>
 
-#include "traces/analysis/communication/bus_bandwidth.h"
 #include "traces/schema/json_text.h"
 #include "traces/schema/text.h"
 #include "traces/store/error.h"
+#include "trainer/calibrate/bench_facts.h"
 #include "trainer/cli/bench_engines.h"
 #include "trainer/cli/child.h"
 #include "trainer/cli/collectives_report.h"
 #include "trainer/cli/environment.h"
 #include "trainer/cli/exit_status.h"
+#include "trainer/cli/simulated.h"
 #include "trainer/cli/stop.h"
 #include "trainer/cli/trace_output.h"
 #include "trainer/executor/collective_bench.h"
 #include "trainer/sharding/program.h"
+#include "trainer/sim/bench.h"
 
 namespace shardscope::trainer::cli {
 
@@ -68,10 +70,36 @@ void check_benched(const job::Job& job) {
             "--bench-collectives: one rank has no collectives; set run.ranks, or run.processes, to 2 or "
             "more");
     }
-    if (job.run.device == job::DeviceKind::sim) {
+}
+
+// What a cost model predicts, in place of a measurement.
+void predict(const job::Job& job, const CollectivesBenchOptions& asked, BenchedCollectives& result) {
+    if (!job.run.trace.empty())
         throw job::JobError(
-            "--bench-collectives: it measures real devices; set run.device to \"cpu\" or \"cuda\"");
+            "--bench-collectives: on run.device = \"sim\" nothing runs that could be recorded; omit --trace "
+            "(run.trace)");
+    try {
+        const sim::Cluster cluster = sim::load_cluster(job.sim.cluster);
+        sharding::Program program(sim::placed_on(job, cluster));
+        program.let_talk(asked.pairs ? job.run.ranks : 2);
+        executor::CollectiveBenchOptions options;
+        std::tie(options.smallest, options.largest) = sizes_of(asked);
+        options.collectives = !asked.messages;
+        options.pairs = asked.pairs;
+        result.bench = sim::simulate_bench(program, cluster, options);
+        result.group = fmt::format("the cost model {}", cluster.name);
+    } catch (const sim::ClusterError& error) {
+        refuse(job, error);
     }
+    result.simulated = true;
+    result.ranks = job.run.ranks;
+    result.pairs = asked.pairs;
+}
+
+void print(const BenchedCollectives& result, const std::string& format) {
+    fmt::print("{}", format == "json"  ? collectives_json(result)
+                     : format == "csv" ? collectives_csv(result)
+                                       : collectives_text(result));
 }
 
 std::string group_text(const job::Job& job, Joined* joined) {
@@ -85,36 +113,6 @@ bool sends_messages(const job::Job& job) {
     return job.run.device == job::DeviceKind::cpu || job.run.comm == job::CommKind::nccl;
 }
 
-// "8:0.31 16:0.32": the figures of a message by size.
-template <class Figure>
-std::string by_size(const std::vector<executor::MessageRate>& messages, const Figure& figure) {
-    std::string text;
-    for (const executor::MessageRate& rate : messages) {
-        if (rate.from == 0 && rate.to == 1)
-            text += fmt::format("{}{}:{:.6g}", text.empty() ? "" : " ", rate.bytes, figure(rate));
-    }
-    return text;
-}
-
-// What the trace's events do not show.
-void record_facts(profiler::Recorder& recorder, const executor::CollectiveBench& bench) {
-    const auto add = [&](std::string_view key, const std::string& value) {
-        recorder.describe(traces::schema::RunInfoRow{std::string(key), value});
-    };
-    if (bench.copy_gbps > 0) {
-        add(traces::analysis::kCopyRateFact, fmt::format("{:.0f}", bench.copy_gbps * 1e9));
-        add(traces::analysis::kAloneCopyRateFact, fmt::format("{:.0f}", bench.alone_copy_gbps * 1e9));
-    }
-    if (bench.messages.empty() || bench.messages.front().on_wire.us <= 0) return;
-    const auto rate = [](std::int64_t bytes, double us) { return static_cast<double>(bytes) / us * 1e6; };
-    add("bench.wire_latency_us",
-        by_size(bench.messages, [](const auto& own) { return own.on_wire.latency_us; }));
-    add("bench.wire_one_way_bytes_per_second",
-        by_size(bench.messages, [&](const auto& own) { return rate(own.bytes, own.on_wire.us); }));
-    add("bench.wire_both_ways_bytes_per_second",
-        by_size(bench.messages, [&](const auto& own) { return rate(2 * own.bytes, own.on_wire.both_us); }));
-}
-
 }  // namespace
 
 void check(const CollectivesBenchOptions& options) {
@@ -123,11 +121,16 @@ void check(const CollectivesBenchOptions& options) {
 
 int bench_collectives(const job::Job& job, const CollectivesBenchOptions& asked, Joined* joined) {
     check_benched(job);
+    BenchedCollectives result;
+    if (job.run.device == job::DeviceKind::sim) {
+        predict(job, asked, result);
+        print(result, asked.format);
+        return 0;
+    }
     std::optional<sharding::Program> program;
     std::optional<TraceOutput> trace;
     world::World* world = joined ? &joined->world() : nullptr;
     const bool speaks = !world || world->rank() == 0;
-    BenchedCollectives result;
     together(joined, [&] {
         program.emplace(job);
         if (sends_messages(job)) {
@@ -161,7 +164,10 @@ int bench_collectives(const job::Job& job, const CollectivesBenchOptions& asked,
     try {
         trace->measure_clock();
         result.bench = bench_collectives(*program, options);
-        if (speaks && trace->recorder()) record_facts(*trace->recorder(), result.bench);
+        if (profiler::Recorder* recorder = trace->recorder(); recorder && speaks) {
+            for (const auto& fact : calibrate::bench_facts(result.bench, job.run.ranks, asked.pairs))
+                recorder->describe(fact);
+        }
         trace->measure_clock();
     } catch (...) {
         (void)trace->give_up();
@@ -177,9 +183,7 @@ int bench_collectives(const job::Job& job, const CollectivesBenchOptions& asked,
         result.ranks = job.run.ranks;
         result.trace = end.trace;
         result.pairs = asked.pairs;
-        fmt::print("{}", asked.format == "json"  ? collectives_json(result)
-                         : asked.format == "csv" ? collectives_csv(result)
-                                                 : collectives_text(result));
+        print(result, asked.format);
         if (asked.format == "table" && !end.trace.empty()) fmt::print("\nTrace: {}\n", end.trace);
     }
     return end.failed ? kFailed : 0;
@@ -188,6 +192,10 @@ int bench_collectives(const job::Job& job, const CollectivesBenchOptions& asked,
 int bench_collectives_of_engines(const std::string& file, const std::vector<job::Override>& overrides,
                                  const job::Job& job, const CollectivesBenchOptions& options) {
     check_benched(job);
+    if (job.run.device == job::DeviceKind::sim)
+        throw job::JobError(
+            "command line: --engines measures real devices; set run.device to \"cpu\" or \"cuda\", or omit "
+            "--engines");
     if (!job.run.trace.empty())
         throw job::JobError(
             "command line: --engines runs each engine apart, and one trace cannot have them all; omit "

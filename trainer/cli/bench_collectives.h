@@ -22,8 +22,8 @@ struct CollectivesBenchOptions {
 void check(const CollectivesBenchOptions& options);
 
 // Measures each collective, and messages, at each size among the job's ranks and prints the result; if a
-// trace is recorded, each measurement is a step in it. `joined` may be null. Returns the exit status. Throws
-// as train() does.
+// trace is recorded, each measurement is a step in it. On run.device = "sim" the cost model predicts them.
+// `joined` may be null. Returns the exit status. Throws as train() does.
 int bench_collectives(const job::Job& job, const CollectivesBenchOptions& options, Joined* joined);
 
 // The same over each of the engines, side by side: each is measured by a run of its own. `file` is the job

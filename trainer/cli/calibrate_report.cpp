@@ -39,6 +39,14 @@ std::string step_table(const Calibration& fitted) {
     return table.text();
 }
 
+// What was found of the links between pairs of ranks.
+std::string links_line(const Calibration& fitted) {
+    const bool alike = fitted.cluster.links == sim::PairLinks();
+    return fmt::format("Links: {} pairs were measured; {}\n", grouped(fitted.pairs),
+                       alike ? "they are alike within their spread, so [intra] and [inter] have their figures"
+                             : "they differ, so [links] has a figure for each");
+}
+
 // Keys whose figures come from the base model because no trace shows them: "host.grow", …
 std::vector<std::string> taken_from_base(const Calibration& fitted) {
     std::vector<std::string> keys;
@@ -56,8 +64,12 @@ std::string calibration_table(const Calibration& fitted, const std::string& file
     std::string out = fmt::format(
         "Kernels, copies and collectives compared with the fitted model: error is |model - measured| / "
         "measured\n\n"
-        "{}\nSteps: the measured median and the one that the model simulates\n\n{}\n",
-        residual_table(fitted), step_table(fitted));
+        "{}\n",
+        residual_table(fitted));
+    if (!fitted.steps.empty())
+        out += fmt::format("Steps: the measured median and the one that the model simulates\n\n{}\n",
+                           step_table(fitted));
+    if (fitted.pairs > 0) out += links_line(fitted);
     if (!base.empty())
         out += traces::report::paragraph(
             fmt::format("From {}, since no trace shows it: {}", fitted.base, base), 110);
@@ -69,6 +81,9 @@ std::string calibration_json(const Calibration& fitted, const std::string& file)
     json["model"] = file;
     json["base"] = fitted.base;
     json["from_base"] = taken_from_base(fitted);
+    json["pairs"] = fitted.pairs;
+    json["pairs_alike"] = fitted.cluster.links == sim::PairLinks();
+    json["residuals"] = json["steps"] = nlohmann::ordered_json::array();
     for (const calibrate::Residual& own : fitted.residuals) {
         json["residuals"].push_back({{"work", own.name},
                                      {"type", own.arithmetic},

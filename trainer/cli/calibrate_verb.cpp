@@ -30,7 +30,7 @@ void check_output(const CalibrateOptions& options) {
     traces::store::DatabaseWriter::check_output(options.output, options.overwrite);
 }
 
-sim::Cluster base_model(const CalibrateOptions& options, const calibrate::MeasuredRun& first) {
+sim::Cluster base_model(const CalibrateOptions& options, const calibrate::Machine& first) {
     try {
         return sim::load_cluster(options.base.empty() ? calibrate::base_for(first) : options.base);
     } catch (const sim::ClusterError& error) {
@@ -57,11 +57,19 @@ int calibrate_traces(const std::vector<std::string>& traces, const CalibrateOpti
     try {
         std::vector<calibrate::MeasuredRun> runs;
         runs.reserve(traces.size());
-        for (const std::string& file : traces)
-            runs.push_back(calibrate::measure(*traces::store::load_trace(file)));
-        const sim::Cluster base = base_model(options, runs.front());
+        std::vector<calibrate::MeasuredBench> benches;
+        for (const std::string& file : traces) {
+            const auto trace = traces::store::load_trace(file);
+            if (calibrate::is_bench(*trace)) {
+                benches.push_back(calibrate::measure_bench(*trace));
+            } else {
+                runs.push_back(calibrate::measure(*trace));
+            }
+        }
+        const sim::Cluster base =
+            runs.empty() ? base_model(options, benches.front()) : base_model(options, runs.front());
         const std::string name = std::filesystem::path(options.output).stem().string();
-        const calibrate::Calibration fitted = calibrate::calibrate(runs, base, name);
+        const calibrate::Calibration fitted = calibrate::calibrate(runs, benches, base, name);
         write_file(options.output, calibrate::model_file(fitted));
         fmt::print("{}", options.json ? calibration_json(fitted, options.output)
                                       : calibration_table(fitted, options.output));

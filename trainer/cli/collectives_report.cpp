@@ -150,9 +150,12 @@ std::string messages_text(const BenchedCollectives& result) {
     const std::vector<executor::MessageRate>& messages = result.bench.messages;
     if (messages.empty()) return result.no_messages_why.empty() ? "" : "\n" + result.no_messages_why + "\n";
     std::string text = fmt::format("\nMessages between rank 0 and rank 1\n\n{}\n", messages_table(messages));
-    text +=
-        "As pipeline stages send them, through streams and the process group: latency is half a round trip,\n"
-        "one way a message at a time, both ways one in each direction, whose bytes both count.\n";
+    text += result.simulated
+                ? "As the cost model has them, without the host's part.\n"
+                : "As pipeline stages send them, through streams and the process group: latency is "
+                  "half a round trip,\n"
+                  "one way a message at a time, both ways one in each direction, whose bytes both "
+                  "count.\n";
     if (has_wire(messages)) {
         text +=
             "Wire: the same by one thread on the wire alone, as OSU's osu_latency, osu_bw and osu_bibw: 64\n"
@@ -186,6 +189,7 @@ Json json_of(const BenchedCollectives& result) {
         all["copy_gbps"] = result.bench.copy_gbps;
         all["copy_alone_gbps"] = result.bench.alone_copy_gbps;
     }
+    if (result.simulated) all["simulated"] = true;
     all["trace"] = result.trace;
     all["collectives"] = Json::array();
     for (const executor::CollectiveRate& rate : result.bench.rates) {
@@ -245,11 +249,12 @@ std::string collectives_text(const BenchedCollectives& result) {
     std::string text = fmt::format("Collectives of {} ranks over {}, fp32\n", result.ranks, result.group);
     if (bench.rates.empty()) return text + messages_text(result);
     text += fmt::format("\n{}\n", collectives_table(result));
-    text += fmt::format(
+    text +=
         "Time: per collective, back to back. Alone: from the call until the host knows that\n"
-        "it is done. All take turns, and the fastest of {} rounds counts. algbw is size / time, busbw as\n"
-        "nccl-tests computes it; GB is 10^9 bytes.\n",
-        executor::kCollectiveBenchRounds);
+        "it is done. algbw is size / time, busbw as nccl-tests computes it; GB is 10^9 bytes.\n";
+    text += result.simulated ? "Nothing ran: the cost model predicts these times.\n"
+                             : fmt::format("All take turns, and the fastest of {} rounds counts.\n",
+                                           executor::kCollectiveBenchRounds);
     if (bench.copy_gbps > 0) {
         text += fmt::format(
             "Bound: the bytes that must move through a rank's memory (all_gather, broadcast and all_to_all "

@@ -17,6 +17,7 @@ struct BenchedCollectives {
     std::string trace;            // the file; empty: none
     std::string no_messages_why;  // a sentence if messages could not be measured
     bool pairs = false;           // the messages are of all pairs of ranks
+    bool simulated = false;       // a cost model's prediction
 };
 
 std::string collectives_text(const BenchedCollectives& result);

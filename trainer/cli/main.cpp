@@ -86,7 +86,8 @@ constexpr const char* kCalibrateHelp =
 and of each kernel, latencies, the host's operations, copies, collectives, the cores that ranks share. Each figure
 says where it comes from; what no trace shows is the base model's. Give traces of several jobs that together do what
 the jobs to be simulated do: some of one rank (rates of a core that is alone), some of several (collectives, cores
-that are shared), with twenty steps or more, of a machine that does nothing else.
+that are shared), with twenty steps or more, of a machine that does nothing else. A trace of --bench-collectives
+gives collectives by size and, with --pairs, the links between ranks.
 
 The output lists the model's error by class and type of kernel, and for each trace the median step next to the
 simulated one.
@@ -280,7 +281,7 @@ int run_calibrate(const std::vector<std::string>& arguments) {
     std::vector<std::string> traces;
     std::string format = "table";
     CalibrateOptions options;
-    app.add_option("TRACE", traces, "Traces of runs on the cpu or the cuda device")->required();
+    app.add_option("TRACE", traces, "Traces of runs, or of --bench-collectives, on the cpu or the cuda device")->required();
     app.add_option("-o,--output", options.output, "The model: a .toml file")->required();
     app.add_option("--base", options.base,
                    "Model for figures that no trace shows: a shipped name or a file; default: laptop for the "
@@ -420,8 +421,8 @@ int run_train(const std::vector<std::string>& arguments) {
         ->excludes(continuation);
     CLI::Option* benches =
         app.add_flag("--bench-collectives", bench.wanted,
-                     "Measure the job's collectives and messages by operation and size; train nothing "
-                     "(docs/processes.md)")
+                     "Measure the job's collectives and messages by operation and size, or predict them on "
+                     "run.device=sim; train nothing (docs/processes.md)")
             ->excludes("--dry-run")
             ->excludes("--status")
             ->excludes(continuation);

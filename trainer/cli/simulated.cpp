@@ -32,12 +32,6 @@ using traces::store::grouped;
 
 constexpr std::size_t kExposuresShown = 5;
 
-// A cost model's message begins with the file, or with the job's key that is wrong.
-[[noreturn]] void refuse(const job::Job& job, const sim::ClusterError& error) {
-    const std::string message = error.what();
-    throw job::JobError(where(job, message.substr(0, message.find(':'))) + message);
-}
-
 // Runs `call`, which may find an error in the cost model.
 template <class Call>
 auto checked(const job::Job& job, const Call& call) {
@@ -291,6 +285,11 @@ int Simulated::run() {
 }
 
 }  // namespace
+
+void refuse(const job::Job& job, const sim::ClusterError& error) {
+    const std::string message = error.what();
+    throw job::JobError(where(job, message.substr(0, message.find(':'))) + message);
+}
 
 int train_simulated(const job::Job& job, const TrainOptions& options) {
     if (!job.run.trace.empty() && !options.dry_run)

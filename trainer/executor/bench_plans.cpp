@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <initializer_list>
+#include <set>
 #include <utility>
 
 #include <fmt/core.h>
@@ -45,6 +46,47 @@ std::vector<std::int64_t> bench_sizes(std::int64_t smallest, std::int64_t larges
     return sizes;
 }
 
+std::vector<CollectiveRate> collective_rates(int ranks, const CollectiveBenchOptions& options) {
+    std::vector<CollectiveRate> rates;
+    if (!options.collectives) return rates;
+    for (const plan::Operation operation : kOperations) {
+        std::int64_t before = 0;
+        for (const std::int64_t wanted : bench_sizes(options.smallest, options.largest)) {
+            // As in nccl-tests: whole pieces of whole elements.
+            const std::int64_t piece = kElement * ranks;
+            const std::int64_t bytes = std::max<std::int64_t>(1, wanted / piece) * piece;
+            if (std::exchange(before, bytes) == bytes) continue;
+            rates.push_back(
+                {.operation = operation, .bytes = bytes, .repeats = repeats_of(bytes, kRepeatedBytes)});
+        }
+    }
+    return rates;
+}
+
+std::vector<MessageRate> message_rates(int talkers, const CollectiveBenchOptions& options) {
+    std::vector<MessageRate> rates;
+    if (talkers < 2) return rates;
+    const auto add = [&](int from, int to, const std::vector<std::int64_t>& sizes) {
+        std::set<std::int64_t> known;
+        for (const std::int64_t wanted : sizes) {
+            const std::int64_t bytes = std::max(kElement, wanted / kElement * kElement);
+            if (!known.insert(bytes).second) continue;
+            rates.push_back(
+                {.from = from, .to = to, .bytes = bytes, .repeats = repeats_of(bytes, kSentBytes)});
+        }
+    };
+    add(0, 1, bench_sizes(options.smallest, options.largest));
+    if (!options.pairs) return rates;
+    const std::vector<std::int64_t> both = {options.smallest,
+                                            std::clamp(kPairBytes, options.smallest, options.largest)};
+    for (int from = 0; from < talkers; ++from) {
+        for (int to = 0; to < talkers; ++to) {
+            if (from != to && !(from == 0 && to == 1)) add(from, to, both);
+        }
+    }
+    return rates;
+}
+
 BenchPlans::BenchPlans(const plan::Mesh& mesh, const CollectiveBenchOptions& options) : ranks_(mesh.ranks) {
     // Of the smallest collectives every rank has an element.
     const std::int64_t room = std::max(options.largest, kElement * ranks_);
@@ -59,33 +101,16 @@ BenchPlans::BenchPlans(const plan::Mesh& mesh, const CollectiveBenchOptions& opt
     }
     begin_ = begin.take();
     end_ = end.take();
-    if (options.collectives) add_collectives(options);
-    if (mesh.talkers < 2) return;
-    add_messages(0, 1, bench_sizes(options.smallest, options.largest));
-    if (!options.pairs) return;
-    const std::vector<std::int64_t> both = {options.smallest,
-                                            std::clamp(kPairBytes, options.smallest, options.largest)};
-    for (int from = 0; from < mesh.talkers; ++from) {
-        for (int to = 0; to < mesh.talkers; ++to) {
-            if (from != to) add_messages(from, to, both);
-        }
-    }
-}
-
-void BenchPlans::add_collectives(const CollectiveBenchOptions& options) {
-    for (const plan::Operation operation : kOperations) {
-        std::int64_t before = 0;
-        for (const std::int64_t wanted : bench_sizes(options.smallest, options.largest)) {
-            OfCollective measure;
-            // As in nccl-tests: whole pieces of whole elements.
-            const std::int64_t piece = kElement * ranks_;
-            measure.rate.operation = operation;
-            measure.rate.bytes = std::max<std::int64_t>(1, wanted / piece) * piece;
-            if (std::exchange(before, measure.rate.bytes) == measure.rate.bytes) continue;
-            measure.rate.repeats = repeats_of(measure.rate.bytes, kRepeatedBytes);
-            measure.once = collective(measure.rate, 1);
-            measure.many = collective(measure.rate, measure.rate.repeats);
-            collectives_.push_back(std::move(measure));
+    for (const CollectiveRate& rate : collective_rates(ranks_, options))
+        collectives_.push_back({rate, collective(rate, 1), collective(rate, rate.repeats)});
+    for (const MessageRate& rate : message_rates(mesh.talkers, options)) {
+        OfMessage& measure = messages_.emplace_back();
+        measure.rate = rate;
+        for (int place = 0; place < 2; ++place) {
+            const auto at = static_cast<std::size_t>(place);
+            measure.round_trips[at] = round_trips(rate, place);
+            measure.one_way[at] = one_way(rate, place);
+            measure.both_ways[at] = both_ways(rate, place);
         }
     }
 }
@@ -109,27 +134,6 @@ plan::Plan BenchPlans::collective(const CollectiveRate& rate, int repeats) const
 }
 
 // --- messages --------------------------------------------------------------------------------------------
-
-void BenchPlans::add_messages(int from, int to, const std::vector<std::int64_t>& sizes) {
-    for (const std::int64_t wanted : sizes) {
-        OfMessage measure;
-        measure.rate.from = from;
-        measure.rate.to = to;
-        measure.rate.bytes = std::max(kElement, wanted / kElement * kElement);
-        measure.rate.repeats = repeats_of(measure.rate.bytes, kSentBytes);
-        const auto known = [&](const OfMessage& other) {
-            return other.rate.from == from && other.rate.to == to && other.rate.bytes == measure.rate.bytes;
-        };
-        if (std::any_of(messages_.begin(), messages_.end(), known)) continue;
-        for (int place = 0; place < 2; ++place) {
-            const auto at = static_cast<std::size_t>(place);
-            measure.round_trips[at] = round_trips(measure.rate, place);
-            measure.one_way[at] = one_way(measure.rate, place);
-            measure.both_ways[at] = both_ways(measure.rate, place);
-        }
-        messages_.push_back(std::move(measure));
-    }
-}
 
 void BenchPlans::message(plan::PlanBuilder& builder, plan::Operation operation, const MessageRate& rate,
                          int place, plan::Stream stream) const {

@@ -33,8 +33,6 @@ class BenchPlans {
     std::vector<const plan::Plan*> all() const;
 
   private:
-    void add_collectives(const CollectiveBenchOptions& options);
-    void add_messages(int from, int to, const std::vector<std::int64_t>& sizes);
     plan::Plan collective(const CollectiveRate& rate, int repeats) const;
     plan::Plan round_trips(const MessageRate& rate, int place) const;
     plan::Plan one_way(const MessageRate& rate, int place) const;
@@ -48,6 +46,10 @@ class BenchPlans {
     std::vector<OfCollective> collectives_;
     std::vector<OfMessage> messages_;
 };
+
+// What is measured, without times: each collective and each message, at each size.
+std::vector<CollectiveRate> collective_rates(int ranks, const CollectiveBenchOptions& options);
+std::vector<MessageRate> message_rates(int talkers, const CollectiveBenchOptions& options);
 
 // The sizes from `smallest` to `largest`: both, and the powers of four between them.
 std::vector<std::int64_t> bench_sizes(std::int64_t smallest, std::int64_t largest);

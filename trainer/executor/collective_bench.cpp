@@ -69,7 +69,8 @@ class Bench {
     CollectiveBench& result_;
     Ranks ranks_;
     std::mutex mutex_;
-    Times slowest_{};  // of this process's ranks
+    Times slowest_{};                                         // of this process's ranks
+    std::vector<std::array<std::vector<double>, 2>> rounds_;  // by message: in_plan's latency_us and us
     std::vector<int> steps_ = std::vector<int>(static_cast<std::size_t>(program_.mesh().ranks), 0);
 };
 
@@ -198,6 +199,7 @@ void Bench::round(int rank, RankRunner& runner) {
         keep_fastest(known.latency_us, times[0]);
         keep_fastest(known.us, times[1]);
         keep_fastest(known.both_us, times[2]);
+        for (std::size_t t = 0; t < rounds_[i].size(); ++t) rounds_[i][t].push_back(times[t]);
     }
 }
 
@@ -219,8 +221,19 @@ void Bench::host(int rank, RankRunner& runner) {
     runner.drain();
 }
 
+double spread_of(std::vector<double>& rounds) {
+    if (rounds.empty()) return 0;
+    std::sort(rounds.begin(), rounds.end());
+    return rounds.front() > 0 ? rounds[rounds.size() / 2] / rounds.front() - 1 : 0;
+}
+
 void Bench::run() {
+    rounds_.resize(plans_.messages().size());
     ranks_.run([this](int rank, RankRunner& runner) { host(rank, runner); });
+    for (std::size_t i = 0; i < rounds_.size(); ++i) {
+        result_.messages[i].latency_spread = spread_of(rounds_[i][0]);
+        result_.messages[i].spread = spread_of(rounds_[i][1]);
+    }
 }
 
 }  // namespace

@@ -46,6 +46,9 @@ struct MessageRate {
     std::int64_t bytes = 0;
     int repeats = 0;
     MessageTimes in_plan;  // as pipeline stages send: one after the other on a stream of each rank
+    // By how much the median round of in_plan's latency_us and us is slower than the fastest, as a share of
+    // it.
+    double latency_spread = 0, spread = 0;
     // Over the wire alone, as OSU's benchmarks measure (comm/message_bench.h): up to 64 under way. All 0:
     // there is no wire (ranks are threads, or GPUs).
     MessageTimes on_wire;

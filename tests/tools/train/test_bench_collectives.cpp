@@ -188,9 +188,36 @@ TEST(BenchCollectives, AreRefusedIfThereIsNothingToMeasure) {
     const Outcome alone = train({sample("mlp.toml"), "--run.ranks=1", "--bench-collectives"});
     EXPECT_EQ(alone.status, 2);
     EXPECT_THAT(alone.err, AllOf(HasSubstr("one rank has no collectives"), HasSubstr("run.ranks")));
-    const Outcome simulated = train({sample("mlp.toml"), "--run.device=sim", "--bench-collectives"});
-    EXPECT_EQ(simulated.status, 2);
-    EXPECT_THAT(simulated.err, HasSubstr("measures real devices"));
+    const Words simulated = {sample("mlp.toml"), "--run.device=sim", "--run.ranks=2", "--bench-collectives"};
+    const auto refused = [&](const Words& more, const std::string& saying) {
+        Words words = simulated;
+        words.insert(words.end(), more.begin(), more.end());
+        expect_refusal(train(words), {saying});
+    };
+    refused({"--trace=x.sqlite"}, "nothing runs that could be recorded");
+    refused({"--engines=tcp"}, "--engines measures real devices");
+    refused({"--sim.cluster=none"}, "sim.cluster: there is no cost model");
+}
+
+// 8.4 us, 3.4 us for each of three steps, and 3/4 of the bytes at 3.6e11 a second.
+TEST(BenchCollectives, ArePredictedByACostModel) {
+    const Words words = {
+        sample("mlp.toml"), "--run.device=sim",    "--run.ranks=4", "--sim.cluster=h200_nvlink",
+        "--sizes=8:64M",    "--bench-collectives", "--pairs"};
+    const Json result = train_json(words);
+    EXPECT_EQ(result.at("simulated"), true);
+    for (const Json& row : result.at("collectives")) {
+        if (row.at("name") != "all_gather") continue;
+        const double model = 8.4 + 3 * 3.4 + 0.75 * row.at("bytes").get<double>() / 3.6e5;
+        EXPECT_NEAR(row.at("us"), model, 1 + 0.1 * model) << row;
+        EXPECT_GE(row.at("latency_us"), row.at("us"));
+    }
+    for (const Json& row : result.at("messages"))
+        EXPECT_NEAR(row.at("us"), 8.4 + 3.4 + row.at("bytes").get<double>() / 3.6e5, 1e-6) << row;
+    EXPECT_EQ(result.at("messages").size(), 13u + 11 * 2);
+    EXPECT_THAT(train(words).out, AllOf(HasSubstr("over the cost model h200_nvlink"),
+                                        HasSubstr("Nothing ran: the cost model predicts these times."),
+                                        Not(HasSubstr("rounds counts"))));
 }
 
 TEST(BenchCollectives, WrongOptionsAreRefused) {

@@ -1,8 +1,10 @@
 // shardscope-train calibrate as a user calls it: it reads traces and writes a model that a simulation
 // accepts.
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 
+#include <fmt/core.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -59,6 +61,36 @@ TEST_F(CalibrateVerb, WritesAModelThatASimulationAccepts) {
     ASSERT_NE(matmul, residuals.end());
     EXPECT_EQ(matmul->at("type"), "fp32");
     EXPECT_GT(matmul->at("count"), 0);
+}
+
+// Each collective of the benchmark that a model was fitted to, as measured and as a simulation predicts it.
+TEST_F(CalibrateVerb, FitsTheLinksOfABenchmark) {
+    const std::string trace = path("bench.sqlite"), model = path("mine.toml");
+    const Words bench = {sample("mlp.toml"), "--bench-collectives", "--pairs", "--sizes=64K:256K"};
+    Words measure = bench, predict = bench;
+    measure.insert(measure.end(), {"--run.processes=2", "--run.comm=tcp", "--trace", trace});
+    predict.insert(predict.end(), {"--run.device=sim", "--run.ranks=2", "--sim.cluster=" + model});
+    const Json measured = train_json(measure);
+    const Json fitted = train_json({"calibrate", trace, "-o", model});
+    EXPECT_EQ(fitted.at("pairs"), 2);
+    EXPECT_TRUE(fitted.at("steps").empty());
+    const Json predicted = train_json(predict);
+    const std::size_t count = measured.at("collectives").size();
+    ASSERT_EQ(predicted.at("collectives").size(), count);
+    double logarithms = 0;
+    for (std::size_t i = 0; i < count; ++i) {
+        const Json &real = measured.at("collectives").at(i), &ours = predicted.at("collectives").at(i);
+        ASSERT_EQ(real.at("name"), ours.at("name"));
+        ASSERT_EQ(real.at("bytes"), ours.at("bytes"));
+        const double us = real.at("us"), ratio = ours.at("us").get<double>() / us;
+        logarithms += std::log(ratio);
+        fmt::print("{} of {} bytes: measured {:.1f} us, predicted / measured {:.2f}\n",
+                   real.at("name").get<std::string>(), real.at("bytes").get<int>(), us, ratio);
+    }
+    // On a busy machine single ones are disturbed, all together are not.
+    const double mean = std::exp(logarithms / static_cast<double>(count));
+    EXPECT_GT(mean, 1.0 / 3);
+    EXPECT_LT(mean, 3);
 }
 
 TEST_F(CalibrateVerb, RefusesWhatItCannotUse) {
