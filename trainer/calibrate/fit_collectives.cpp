@@ -214,8 +214,9 @@ class TimedGroups {
 };
 
 std::vector<int> ranks_of(const plan::Mesh& mesh, plan::Group group, int rank) {
-    std::vector<int> ranks;
-    for (int place = 0; place < mesh.size(group); ++place) ranks.push_back(mesh.member(group, rank, place));
+    std::vector<int> ranks(static_cast<std::size_t>(mesh.size(group)));
+    for (std::size_t place = 0; place < ranks.size(); ++place)
+        ranks[place] = mesh.member(group, rank, static_cast<int>(place));
     return ranks;
 }
 

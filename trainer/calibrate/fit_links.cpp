@@ -104,7 +104,8 @@ sim::PairFigures square(const LinkSamples& samples, int size, double spread, dou
     pairs.values.resize(static_cast<std::size_t>(size) * static_cast<std::size_t>(size));
     auto next = figures.begin();
     for (const auto& [place, own] : samples)
-        pairs.values[static_cast<std::size_t>(place.first * size + place.second)] = *next++;
+        pairs.values[static_cast<std::size_t>(place.first) * static_cast<std::size_t>(size) +
+                     static_cast<std::size_t>(place.second)] = *next++;
     return pairs;
 }
 
