@@ -62,8 +62,10 @@ void Counters::watch(std::vector<WatchedProcess> processes) {
     thread_->watch(std::move(processes));
 }
 
-void Counters::write(traces::store::EventSink& sink, MonotonicTime since) {
-    add_rows(queue_->take(), host_, origin_, since, sink);
+Samples Counters::write(traces::store::EventSink& sink, MonotonicTime since) {
+    Samples samples = queue_->take();
+    add_rows(samples, host_, origin_, since, sink);
+    return samples;
 }
 
 void Counters::discard() {

@@ -22,8 +22,8 @@ class Counters {
     void watch(std::vector<WatchedProcess> processes);
     // Waits briefly for a sample of what the processes have used by now.
     void sample_now() { thread_->sample_now(); }
-    // Adds what was sampled since the last call, of that at `since` and later.
-    void write(traces::store::EventSink& sink, MonotonicTime since);
+    // Adds what was sampled since the last call, of that at `since` and later, and returns it.
+    Samples write(traces::store::EventSink& sink, MonotonicTime since);
     // Drops what was sampled since the last call, but keeps what is only said once for the next write().
     void discard();
 

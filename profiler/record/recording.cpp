@@ -125,7 +125,13 @@ int Recording::run() {
         if (!stacks_->refusal().empty()) injection.notices.push_back(stacks_->refusal());
     }
     open_status();
-    command_.emplace(options_.command, injection.variables, options_.toggle_signal);
+    start_nccl_files();
+    Command::Variables variables = injection.variables;
+    if (nccl_files_) {
+        const auto& more = nccl_files_->variables();
+        variables.insert(variables.end(), more.begin(), more.end());
+    }
+    command_.emplace(options_.command, variables, options_.toggle_signal);
     if (announces()) {
         for (const std::string& notice : injection.notices) tell(notice);
         if (!output_.all_ranks.empty()) {
@@ -338,7 +344,17 @@ void Recording::take_counters() {
     look_for_children(now_ns());
     counters_->watch(watched());
     if (!recording_ || (writer_ != nullptr && writer_->is_full())) return counters_->discard();
-    counters_->write(*sink_, MonotonicTime(origin_.ns + counted_from_ns_));
+    const Samples samples = counters_->write(*sink_, MonotonicTime(origin_.ns + counted_from_ns_));
+    if (nccl_files_) nccl_files_->know(samples);
+}
+
+// As for counters, the first process of a host is the one that has its files written.
+void Recording::start_nccl_files() {
+    if (!options_.nccl) return;
+    nccl_files_.emplace(NcclFilesOptions{.host = traces::store::host_name(""),
+                                         .rank = launched_ ? launched_->rank : -1,
+                                         .writes = !launched_ || launched_->local_rank.value_or(0) == 0,
+                                         .environment = environment_variable});
 }
 
 void Recording::sample_stacks() {

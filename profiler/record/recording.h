@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 
+#include "profiler/nccl/nccl_files.h"
 #include "profiler/record/collector.h"
 #include "profiler/record/counters.h"
 #include "profiler/record/launch.h"
@@ -54,6 +55,7 @@ class Recording {
     void look_for_children(std::int64_t now);
     std::vector<WatchedProcess> watched() const;
     void take_counters();
+    void start_nccl_files();
     void sample_stacks();
     void take_stacks();
     int rank_of(std::int32_t pid) const;
@@ -85,8 +87,9 @@ class Recording {
     std::unique_ptr<LiveRecording> live_;  // null: nobody can watch
     std::unique_ptr<CountingSink> sink_;
     std::unique_ptr<Collector> collector_;
-    std::unique_ptr<Counters> counters_;  // null: none are wanted
-    std::int64_t counted_from_ns_ = 0;    // when recording began, or began again
+    std::unique_ptr<Counters> counters_;   // null: none are wanted
+    std::optional<NcclFiles> nccl_files_;  // none: NCCL is not to be recorded
+    std::int64_t counted_from_ns_ = 0;     // when recording began, or began again
     std::vector<WatchedProcess>
         children_;  // the command and what it has started, when it was last looked for
     std::int64_t next_look_ns_ = 0;

@@ -76,6 +76,7 @@ void Recording::finish(int status) {
     }
     take_counters();
     counters_.reset();
+    if (nccl_files_) nccl_files_->add_rows(*sink_, stopped_ns_ >= 0 ? stopped_ns_ : exited, true);
     if (!collector_->knows(command_->pid())) {
         sink_->add(traces::schema::ProcessRow{traces::schema::global_pid(command_->pid()), command_->pid(),
                                               fs::path(options_.command[0]).filename().string()});
@@ -131,6 +132,7 @@ void Recording::finish(int status) {
 // Writes everything that was kept or, if the disk is too full for that, the newer half, a quarter, ... and
 // finally only the places of threads. A recording that is to go on does so whatever happens here.
 void Recording::write_kept(const Keep& keep) {
+    if (nccl_files_ && keep.goes_on) nccl_files_->add_rows(*sink_, keep.end_ns, false);
     std::string path;
     do path = numbered(output_.path, ++kept_files_);
     while (kept_files_ > 1 && !options_.overwrite && fs::exists(path));

@@ -1,5 +1,5 @@
 // A private directory in which injected programs leave their records, and the file in it that tells them
-// whether and how to record. Owns the directory, which is removed with its contents when the session ends.
+// whether and how to record; the tool keeps it locked.
 #pragma once
 
 #include <cstdint>
@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "profiler/base/private_folder.h"
 #include "profiler/inject/session_format.h"
-#include "traces/store/file_descriptor.h"
 
 namespace shardscope::profiler {
 
@@ -24,20 +24,18 @@ struct SessionOptions {
 
 class Session {
   public:
-    // Removes directories left by killed tools, then makes a new one: in memory (/dev/shm) if possible,
-    // else in $TMPDIR or /tmp; for this user only. Throws std::runtime_error with a sentence.
+    // Throws std::runtime_error with a sentence.
     explicit Session(const SessionOptions& options = {});
     ~Session();
     Session(const Session&) = delete;
     Session& operator=(const Session&) = delete;
 
-    const std::string& directory() const { return directory_; }
+    const std::string& directory() const { return folder_.path(); }
     void set_state(SessionState state);
 
   private:
-    std::string directory_;
-    traces::store::FileDescriptor lock_;  // the session file, locked while the session is in use
-    SessionHeader* header_ = nullptr;     // mapped
+    PrivateFolder folder_;
+    SessionHeader* header_ = nullptr;  // mapped
 };
 
 }  // namespace shardscope::profiler

@@ -45,6 +45,8 @@ struct Received {
     std::vector<traces::schema::ScopeRow> scopes;
     std::vector<traces::schema::NcclCommunicatorRow> nccl_communicators;
     std::vector<traces::schema::NcclOperationRow> nccl_operations;
+    std::vector<traces::schema::DeviceRow> devices;
+    std::vector<traces::schema::TopologyRow> topology;
     std::atomic<int> commits{0};
 
     std::string text(traces::schema::StringId id) const { return strings.at(static_cast<std::size_t>(id)); }
@@ -106,6 +108,8 @@ class MemorySink final : public traces::store::EventSink {
     void add(const traces::schema::ScopeRow& row) override { keep(got_.scopes, row); }
     void add(const traces::schema::NcclCommunicatorRow& row) override { keep(got_.nccl_communicators, row); }
     void add(const traces::schema::NcclOperationRow& row) override { keep(got_.nccl_operations, row); }
+    void add(const traces::schema::DeviceRow& row) override { keep(got_.devices, row); }
+    void add(const traces::schema::TopologyRow& row) override { keep(got_.topology, row); }
 
     void commit() override {
         obey();

@@ -1,5 +1,7 @@
-// A program that does to a profiler plugin what NCCL does, for tests to record: nccl_program VERSION. It
-// loads the library named by NCCL_PROFILER_PLUGIN as NCCL does, uses that version's struct and reports
+// A program that does to a profiler plugin what NCCL does, for tests to record:
+// nccl_program VERSION [RANK [PART]]. As this rank it first writes what NCCL writes about its host, or a part
+// of it (nccl_dumps.h). It loads the library named by NCCL_PROFILER_PLUGIN as NCCL does, uses that version's
+// struct and reports
 //   communicator 0xFEDC…10 of rank 1: all_gather number 7, a send to rank 3, and an all_reduce by another
 //   thread
 //     whose end comes after the communicator and the plugin are gone;
@@ -16,6 +18,7 @@
 #include <dlfcn.h>
 
 #include "profiler/inject/nccl_profiler_abi.h"
+#include "tests/profiler/nccl_dumps.h"
 
 namespace {
 
@@ -193,7 +196,10 @@ void play(void* library, const std::string& version) {
 
 int main(int argc, char** argv) {
     const char* path = std::getenv("NCCL_PROFILER_PLUGIN");
-    if (argc != 2 || path == nullptr) return 2;
+    if (argc < 2 || path == nullptr) return 2;
+    if (argc > 2)
+        shardscope::profiler::testing::write_nccl_dumps(std::atoi(argv[2]),
+                                                        argc > 3 ? std::atof(argv[3]) : 1);
     const std::string version = argv[1];
     void* library = ::dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (library == nullptr) std::fprintf(stderr, "%s\n", ::dlerror());

@@ -14,6 +14,7 @@ struct PlayedOptions {
     device::GroupKind group = device::GroupKind::automatic;
     double timeout_s = 0;
     device::WorkMarks* marks = nullptr;
+    const cuda::NcclLibrary* nccl = nullptr;  // null: that of the system
 };
 
 inline executor::MakeDevice played_device(const PlayedOptions& options = {}) {
@@ -23,7 +24,7 @@ inline executor::MakeDevice played_device(const PlayedOptions& options = {}) {
         settings.group = options.group;
         settings.timeout_s = options.timeout_s;
         settings.marks = options.marks;
-        return std::make_unique<cuda::CudaDevice>(settings);
+        return std::make_unique<cuda::CudaDevice>(settings, options.nccl);
     };
 }
 

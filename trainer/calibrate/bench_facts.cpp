@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include <fmt/core.h>
-#include <fmt/ranges.h>
 
 #include "traces/analysis/communication/bus_bandwidth.h"
+#include "traces/schema/joined.h"
 
 namespace shardscope::trainer::calibrate {
 
@@ -39,8 +39,8 @@ std::string matrix(const CollectiveBench& bench, int ranks, std::int64_t bytes, 
     }
     std::vector<std::string> rows;
     rows.reserve(n);
-    for (const std::vector<std::string>& row : cells) rows.push_back(fmt::format("{}", fmt::join(row, " ")));
-    return fmt::format("{}", fmt::join(rows, ";"));
+    for (const std::vector<std::string>& row : cells) rows.push_back(traces::schema::joined(row, " "));
+    return traces::schema::joined(rows, ";");
 }
 
 void add_pairs(const CollectiveBench& bench, int ranks, std::vector<RunInfoRow>& facts) {

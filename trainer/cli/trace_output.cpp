@@ -112,9 +112,34 @@ void TraceOutput::check(const job::Job& job, const world::World* world) {
 TraceOutput::TraceOutput(const job::Job& job, world::World* world) : job_(job), world_(world) {
     if (job.run.trace.empty()) return;
     path_ = own_path(job, world);
+    start_nccl_files();
     recorder_ =
         open_recorder(path_, job.run.overwrite, [this](const std::exception_ptr& reason) { failed(reason); });
     if (job.run.counters) start_counters();
+}
+
+// NCCL reads the variables when its first communicator starts. They are set while no thread of the recorder
+// or the device is there yet.
+void TraceOutput::start_nccl_files() {
+    const bool nccl = job_.run.comm == job::CommKind::nccl || job_.run.comm == job::CommKind::automatic;
+    if (job_.run.device != job::DeviceKind::cuda || !nccl) return;
+    profiler::NcclFilesOptions options;
+    options.host = traces::store::host_name();
+    options.environment = [](const std::string& name) {
+        const char* value = std::getenv(name.c_str());
+        return value ? std::optional<std::string>(value) : std::nullopt;
+    };
+    if (world_) {
+        options.rank = world_->rank();
+        options.writes = world_->place().local_rank == 0;
+    }
+    nccl_files_ = std::make_shared<profiler::NcclFiles>(std::move(options));
+    for (const auto& [name, value] : nccl_files_->variables()) ::setenv(name.c_str(), value.c_str(), 1);
+}
+
+TraceOutput::~TraceOutput() {
+    if (!nccl_files_) return;
+    for (const auto& [name, value] : nccl_files_->variables()) ::unsetenv(name.c_str());
 }
 
 // Samples this process and, in the first one of a host, the host with its devices.
@@ -143,10 +168,11 @@ void TraceOutput::start_counters() {
         counters_ = std::make_unique<profiler::CounterThread>(
             options, std::vector<profiler::WatchedProcess>{{::getpid(), rank}},
             [this, host = options.host](const profiler::Samples& samples) {
-                recorder_->describe_with(
-                    [samples, host, origin = recorder_->origin()](traces::store::EventSink& sink) {
-                        profiler::add_rows(samples, host, origin, origin, sink);
-                    });
+                recorder_->describe_with([samples, host, origin = recorder_->origin(),
+                                          nccl = nccl_files_](traces::store::EventSink& sink) {
+                    profiler::add_rows(samples, host, origin, origin, sink);
+                    if (nccl) nccl->know(samples);
+                });
             });
     } catch (const std::system_error& error) {
         recorder_->describe(traces::schema::DiagnosticRow{
@@ -175,9 +201,18 @@ void TraceOutput::measure_clock() {
                                                  clock.offset_ns, clock.uncertainty_ns});
 }
 
+// What is described from now on comes after all samples.
+void TraceOutput::end_sources() {
+    counters_.reset();
+    if (!nccl_files_) return;
+    recorder_->describe_with([nccl = nccl_files_, now = recorder_->now_ns()](traces::store::EventSink& sink) {
+        nccl->add_rows(sink, now, true);
+    });
+}
+
 TraceOutput::End TraceOutput::finish_own(std::string& own_error) {
     run_ended_ = true;
-    counters_.reset();
+    end_sources();
     End end;
     try {
         recorder_->finish();
@@ -251,7 +286,7 @@ void TraceOutput::merge(const std::vector<std::string>& parts, std::optional<Las
 
 void TraceOutput::give_up() {
     if (!recorder_) return;
-    counters_.reset();
+    end_sources();
     try {
         recorder_->finish();
     } catch (const traces::store::StoreError&) {  // the run's own failure is reported instead

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "profiler/nccl/nccl_files.h"
 #include "profiler/recorder/recorder.h"
 #include "profiler/sampler/counter_thread.h"
 #include "trainer/cli/stop.h"
@@ -23,6 +24,9 @@ class TraceOutput {
     static void check(const job::Job& job, const world::World* world);
     // Opens the file; does nothing if the job records no trace. Throws StoreError.
     TraceOutput(const job::Job& job, world::World* world);
+    ~TraceOutput();
+    TraceOutput(const TraceOutput&) = delete;
+    TraceOutput& operator=(const TraceOutput&) = delete;
 
     profiler::Recorder* recorder() const { return recorder_.get(); }  // null: nothing is recorded
     // Measures this process's clock against rank 0's, now. Collective.
@@ -42,7 +46,9 @@ class TraceOutput {
     std::string parts_kept() const;
 
   private:
+    void start_nccl_files();
     void start_counters();
+    void end_sources();
     void failed(const std::exception_ptr& reason);
     End finish_own(std::string& own_error);
     void merge(const std::vector<std::string>& parts, std::optional<LastWords>& last_words, End& end) const;
@@ -54,6 +60,7 @@ class TraceOutput {
     // Whether the run has ended, and whether the early end of the trace has been reported.
     std::atomic<bool> run_ended_{false}, reported_{false};
     std::unique_ptr<profiler::Recorder> recorder_;
+    std::shared_ptr<profiler::NcclFiles> nccl_files_;    // null: the job does not use NCCL
     std::unique_ptr<profiler::CounterThread> counters_;  // ends before the recorder, which it feeds
 };
 

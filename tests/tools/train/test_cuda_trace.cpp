@@ -3,6 +3,7 @@
 // the times.
 #include <algorithm>
 #include <atomic>
+#include <cstdlib>
 #include <deque>
 #include <filesystem>
 #include <map>
@@ -15,8 +16,10 @@
 
 #include "profiler/recorder/recorder.h"
 #include "tests/tools/train/train_tool.h"
+#include "tests/trainer/played_cuda/nccl.h"
 #include "tests/trainer/played_job.h"
 #include "traces/store/write/writer.h"
+#include "trainer/cli/trace_output.h"
 #include "trainer/executor/cuda_module.h"
 #include "trainer/job/job.h"
 
@@ -24,6 +27,7 @@ namespace shardscope::tools {
 namespace TEST_FILE {
 
 namespace trainer = shardscope::trainer;
+namespace testing = shardscope::trainer::testing;
 namespace fs = std::filesystem;
 
 // Times each piece of simulated device work and gives it to the recorder with the device and stream of its
@@ -158,6 +162,37 @@ TEST_F(CudaTrace, HasAKernelForEachCollectiveAndEachLaunch) {
                      "SELECT count(*) FROM CUPTI_ACTIVITY_KIND_KERNEL k JOIN CUPTI_ACTIVITY_KIND_RUNTIME r "
                      "USING (correlationId) WHERE k.start < r.start"),
               0);
+}
+
+// As shardscope-train records it: NCCL (simulated) starts with the variables that name the files.
+TEST_F(CudaTrace, HasTheTopologyThatNcclWrote) {
+    const testing::PlayedMachine gpus({.gpus = 2});
+    const auto record = [&](trainer::job::CommKind comm, const std::string& name) {
+        trainer::job::Job job = trainer::job::load_job(*folder_ / "job.toml", {});
+        job.run.device = trainer::job::DeviceKind::cuda;
+        job.run.comm = comm;
+        job.run.trace = *folder_ / name;
+        job.run.counters = false;
+        trainer::cli::TraceOutput trace(job, nullptr);
+        trainer::executor::RunOptions run;
+        run.recorder = trace.recorder();
+        const bool nccl = comm == trainer::job::CommKind::nccl;
+        testing::run_played(
+            job, run,
+            {.group = nccl ? trainer::device::GroupKind::nccl : trainer::device::GroupKind::local,
+             .nccl = &played_nccl::library()});
+        EXPECT_FALSE(trace.finish().failed);
+        return job.run.trace;
+    };
+    const std::string with = record(trainer::job::CommKind::nccl, "nccl.sqlite");
+    EXPECT_EQ(texts(with,
+                    "SELECT fromDevice || ' ' || toDevice || ' ' || link || ' ' || source FROM "
+                    "SHARD_TOPOLOGY WHERE toDevice = 'GPU1'"),
+              Words{"GPU0 GPU1 NV18 nccl"});
+    EXPECT_EQ(texts(with, "SELECT value FROM SHARD_RUN WHERE key LIKE 'nccl.rings.%'"), Words{"0,1"});
+    EXPECT_EQ(std::getenv("NCCL_TOPO_DUMP_FILE"), nullptr) << "the next run has its own";
+    const std::string without = record(trainer::job::CommKind::local, "local.sqlite");
+    EXPECT_EQ(number(without, "SELECT count(*) FROM SHARD_TOPOLOGY"), 0);
 }
 
 TEST_F(CudaTrace, AnswersEveryVerb) {

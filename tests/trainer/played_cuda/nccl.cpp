@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "tests/profiler/nccl_dumps.h"
 #include "tests/trainer/played_cuda/runtime_api.h"
 
 namespace shardscope::trainer::cuda {
@@ -85,6 +86,7 @@ int wait_for_members() {
 }
 
 int init_rank(NcclComm** comm, int ranks, NcclId id, int rank) {
+    shardscope::profiler::testing::write_nccl_dumps(rank);
     int number = 0;
     std::memcpy(&number, id.internal, sizeof number);
     {
