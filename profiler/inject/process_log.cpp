@@ -17,6 +17,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "profiler/base/pid_namespace.h"
 #include "profiler/inject/name_table.h"
 #include "profiler/inject/session_format.h"
 
@@ -112,14 +113,6 @@ int rank_from_environment() {
     return -1;
 }
 
-// The number in "pid:[4026531836]". (Not by stat(): its symbol would ask for glibc 2.33.)
-std::uint64_t pid_namespace() {
-    char link[64] = {};
-    if (::readlink("/proc/self/ns/pid", link, sizeof link - 1) <= 0) return 0;
-    const char* number = ::strchr(link, '[');
-    return number == nullptr ? 0 : ::strtoull(number + 1, nullptr, 10);
-}
-
 // Reserves disk space for a part of a file. A file beyond the program's limit (ulimit -f) would end the
 // program by SIGXFSZ.
 bool reserve(int fd, std::size_t offset, std::size_t bytes) {
@@ -208,7 +201,7 @@ bool open_file() {
     header->pid = static_cast<std::uint32_t>(::getpid());
     header->parent_pid = static_cast<std::uint32_t>(::getppid());
     header->rank = rank_from_environment();
-    header->pid_namespace = pid_namespace();
+    header->pid_namespace = own_pid_namespace();
     header->start_ticks = start;
     header->chunk_bytes = kMappedChunkBytes;
     header->max_chunks =

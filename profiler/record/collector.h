@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "profiler/base/pid_namespace.h"
 #include "profiler/record/findings.h"
 #include "profiler/record/process_records.h"
 #include "profiler/recorder/calibration.h"

@@ -50,7 +50,7 @@ class UsageWithCommand final : public CLI::Formatter {
 
 // The texts of options before they are parsed.
 struct Texts {
-    std::string steps, ranks, range, step_name = "ProfilerStep#", toggle, max_size;
+    std::string steps, ranks, range, step_name = "ProfilerStep#", toggle, max_size, sample_by;
     bool profiler_api = false, step_name_given = false;
 };
 
@@ -72,6 +72,11 @@ void add_options(CLI::App& app, RecordOptions& options, Texts& texts) {
                    "[0: never]")
         ->type_name("HZ")
         ->check(CLI::Range(0, 10'000));
+    app.add_option("--sample-by", texts.sample_by,
+                   "Sample by perf events of the kernel (perf) or by timers inside the program (timer) only "
+                   "[perf, or timer where the kernel refuses it]")
+        ->type_name("MEANS")
+        ->check(CLI::IsMember({"perf", "timer"}));
     app.add_option("--steps", texts.steps, "Record steps A to B, both included, by their NVTX ranges")
         ->type_name("A:B");
     app.add_option("--step-name", texts.step_name,
@@ -134,6 +139,11 @@ void understand(RecordOptions& options, const Texts& texts) {
         throw std::invalid_argument(
             "--steps, --range and --profiler-api exclude each other: only one of them may say what is "
             "recorded");
+    }
+    if (!texts.sample_by.empty()) {
+        if (options.sample_hertz == 0)
+            throw std::invalid_argument("--sample-by works only with --sample; give both");
+        options.sample_by = texts.sample_by == "perf" ? SampleBy::perf : SampleBy::timer;
     }
     if (texts.step_name_given && texts.steps.empty()) {
         throw std::invalid_argument("--step-name works only with --steps; give both");

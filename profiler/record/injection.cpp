@@ -1,6 +1,7 @@
 // The variables that NVTX (nvtxInit.h), the CUDA driver and NCCL (its environment page) read.
 #include "profiler/record/injection.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdlib>
 #include <cstring>
@@ -11,6 +12,7 @@
 
 #include <elf.h>
 #include <fmt/core.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "profiler/base/beside_tool.h"
@@ -22,6 +24,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kLibrary = "libshardscope_inject.so";
+constexpr const char* kPreloadLibrary = "libshardscope_preload.so";
 constexpr const char* kNvtxVariable = "NVTX_INJECTION64_PATH";
 
 // The file that execvp() would execute; empty if there is none.
@@ -83,6 +86,45 @@ Injection make_injection(const std::string& library, const std::string& session_
     if ((sources & kSourceNccl) != 0) inject("NCCL_PROFILER_PLUGIN", "NCCL's own account is");
     if (!result.variables.empty()) result.variables.emplace_back(kSessionVariable, session_directory);
     return result;
+}
+
+std::string find_preload_library() {
+    return find_beside_tool(kPreloadLibrary);
+}
+
+void preload(Injection& injection, const std::string& library, const std::string& session_directory) {
+    const auto set = [&](const char* name, const std::string& value) {
+        for (const auto& variable : injection.variables)
+            if (variable.first == name) return;
+        injection.variables.emplace_back(name, value);
+    };
+    set(kSessionVariable, session_directory);
+    std::string libraries;
+    const char* given = std::getenv("LD_PRELOAD");
+    for (std::string_view rest = given == nullptr ? "" : given; !rest.empty();) {
+        const std::size_t end = std::min(rest.find_first_of(": "), rest.size());
+        const std::string_view other = rest.substr(0, end);
+        // A library of ours comes from an enclosing recording.
+        if (!other.empty() && fs::path(other).filename() != kPreloadLibrary)
+            libraries += fmt::format("{}:", other);
+        rest.remove_prefix(std::min(end + 1, rest.size()));
+    }
+    set("LD_PRELOAD", libraries + library);
+    // The address sanitizer's library insists on being the first, which makes no difference here.
+    const char* sanitizer = std::getenv("ASAN_OPTIONS");
+    set("ASAN_OPTIONS", fmt::format("{}{}verify_asan_link_order=0", sanitizer == nullptr ? "" : sanitizer,
+                                    sanitizer == nullptr || *sanitizer == '\0' ? "" : ":"));
+}
+
+std::string why_not_preloaded(const std::string& command) {
+    const std::string path = path_of(command);
+    struct stat facts;
+    if (::stat(path.c_str(), &facts) == 0 &&
+        (((facts.st_mode & S_ISUID) != 0 && facts.st_uid != ::geteuid()) ||
+         ((facts.st_mode & S_ISGID) != 0 && facts.st_gid != ::getegid())))
+        return "runs as another user";
+    std::ifstream file(path, std::ios::binary);
+    return file && is_static(file) ? "is linked statically" : "";
 }
 
 bool cannot_load_recorder(const std::string& command) {

@@ -22,6 +22,17 @@ struct Injection {
 Injection make_injection(const std::string& library, const std::string& session_directory,
                          std::uint32_t sources, bool window_needs_nvtx);
 
+// libshardscope_preload.so, likewise. It samples threads (profiler/preload).
+std::string find_preload_library();
+
+// Has the library loaded into the command and all that it starts, after libraries that the user has loaded
+// so.
+void preload(Injection& injection, const std::string& library, const std::string& session_directory);
+
+// Why the system loads no such library into a command (looked for in PATH), as in "is linked statically";
+// empty: it does.
+std::string why_not_preloaded(const std::string& command);
+
 // Whether a command (looked for in PATH) is a statically linked program that calls NVTX. NVTX would load the
 // recorder into it, and glibc crashes a static program that loads a library with thread-local variables.
 // Statically linked programs without NVTX load nothing, and may start others that can be recorded.

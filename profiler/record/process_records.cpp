@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "profiler/base/pid_namespace.h"
 #include "profiler/record/handlers.h"
 
 namespace shardscope::profiler {
@@ -22,11 +23,6 @@ ProcessHeader& header_of(std::byte* memory) {
 }
 
 }  // namespace
-
-std::uint64_t own_pid_namespace() {
-    struct stat facts;
-    return ::stat("/proc/self/ns/pid", &facts) == 0 ? static_cast<std::uint64_t>(facts.st_ino) : 0;
-}
 
 std::unique_ptr<ProcessRecords> ProcessRecords::open(const std::string& path, traces::store::EventSink& sink,
                                                      const Calibration& clock, MonotonicTime origin,

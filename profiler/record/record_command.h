@@ -11,6 +11,9 @@
 
 namespace shardscope::profiler {
 
+// Threads are sampled by perf events or, if they are refused, by timers; or only by one of these.
+enum class SampleBy { either, perf, timer };
+
 struct RecordOptions {
     std::vector<std::string> command;
     std::string output;  // may be a pattern (output_name.h); empty: a name made from the command, announced
@@ -19,6 +22,7 @@ struct RecordOptions {
     bool whole_graphs = false;  // CUDA graphs as one event each, without their kernels
     bool counters = true;       // of processes and GPUs
     int sample_hertz = 0;       // of threads' stacks, per second of their processor time; 0: none
+    SampleBy sample_by = SampleBy::either;
 
     // Which part is recorded. The first three are decided by each process for itself.
     WindowKind window = WindowKind::always;

@@ -20,6 +20,7 @@
 
 #include "profiler/record/command_line.h"
 #include "profiler/record/injection.h"
+#include "profiler/record/stack_source.h"
 #include "profiler/record/wording.h"
 #include "profiler/sampler/process_tree.h"
 #include "shardscope/version.h"
@@ -120,10 +121,7 @@ int Recording::run() {
     if (recording_) session_.set_state(SessionState::recording);
     origin_ = MonotonicTime::now();
     start_utc_ns_ = utc_ns();
-    if (options_.sample_hertz > 0) {
-        stacks_ = std::make_unique<StackSampler>(options_.sample_hertz);
-        if (!stacks_->refusal().empty()) injection.notices.push_back(stacks_->refusal());
-    }
+    if (options_.sample_hertz > 0) prepare_sampling(injection);
     open_status();
     start_nccl_files();
     Command::Variables variables = injection.variables;
@@ -150,6 +148,14 @@ int Recording::run() {
     close_status(*status);
     guarded([&] { finish(*status); });
     return *status;
+}
+
+void Recording::prepare_sampling(Injection& injection) {
+    StackSource stacks = make_stack_source(options_, session_.directory());
+    if (!stacks.library.empty()) preload(injection, stacks.library, session_.directory());
+    if (!stacks.notice.empty()) injection.notices.push_back(stacks.notice);
+    sampling_notice_ = std::move(stacks.notice);
+    if (stacks.source != nullptr) stacks_ = std::make_unique<StackSampler>(std::move(stacks.source));
 }
 
 // Before the command starts, so that an address that cannot be used is an error of this tool.
@@ -199,8 +205,11 @@ void Recording::open_output() {
     collector_ = std::make_unique<Collector>(session_.directory(), *sink_, clock_, origin_);
     if (options_.counters) start_counters();
     describe_run(*sink_);
-    if (stacks_ != nullptr && !stacks_->refusal().empty())
-        sink_->add(traces::schema::DiagnosticRow{0, traces::schema::Severity::warning, stacks_->refusal()});
+    if (!sampling_notice_.empty()) {
+        const auto severity =
+            stacks_ != nullptr ? traces::schema::Severity::information : traces::schema::Severity::warning;
+        sink_->add(traces::schema::DiagnosticRow{0, severity, sampling_notice_});
+    }
     sink_->commit();
 }
 
@@ -208,6 +217,7 @@ void Recording::describe_run(traces::store::EventSink& sink) const {
     sink.add(traces::schema::RunInfoRow{"tool", fmt::format("shardscope-record {}", kVersion)});
     sink.add(traces::schema::RunInfoRow{"command", shell_line(options_.command)});
     sink.add(traces::schema::RunInfoRow{"pid", fmt::format("{}", command_->pid())});
+    if (stacks_ != nullptr) sink.add(traces::schema::RunInfoRow{"sampled_by", std::string(stacks_->means())});
     if (live_ != nullptr) sink.add(traces::schema::RunInfoRow{"status_address", live_->address()});
     if (options_.window == WindowKind::steps) {
         const bool open = options_.last_step == INT64_MAX;

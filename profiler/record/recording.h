@@ -24,6 +24,8 @@
 
 namespace shardscope::profiler {
 
+struct Injection;
+
 class Recording {
   public:
     // `options` must outlive it; output.path is where the trace goes.
@@ -40,6 +42,7 @@ class Recording {
     template <typename Work>
     void guarded(Work work);
 
+    void prepare_sampling(Injection& injection);
     void open_output();
     void open_status();
     void close_status(int status);
@@ -93,7 +96,8 @@ class Recording {
     std::vector<WatchedProcess>
         children_;  // the command and what it has started, when it was last looked for
     std::int64_t next_look_ns_ = 0;
-    std::unique_ptr<StackSampler> stacks_;
+    std::unique_ptr<StackSampler> stacks_;  // null: threads are not sampled
+    std::string sampling_notice_;           // how they are sampled, or why not; empty: as usual
 
     MonotonicTime origin_{0};
     std::int64_t start_utc_ns_ = 0;

@@ -64,8 +64,12 @@ void Recording::finish(int status) {
         if (stopped_ns_ < 0 && stacks_->lost() > 0) {
             sink_->add(traces::schema::DiagnosticRow{
                 exited, traces::schema::Severity::warning,
-                fmt::format("{} lost: the kernel's buffers were full",
+                fmt::format("{} lost: their buffers were full",
                             plural(stacks_->lost(), "sample of threads was", "samples of threads were"))});
+        }
+        if (const std::string incomplete = stacks_->incomplete(); !incomplete.empty()) {
+            sink_->add(traces::schema::DiagnosticRow{exited, traces::schema::Severity::warning, incomplete});
+            tell(incomplete);
         }
     }
     if (stopped_ns_ < 0) {
@@ -245,7 +249,9 @@ void Recording::report(std::int64_t duration_ns) {
             ", {} lost", plural(static_cast<std::int64_t>(collector_->dropped()), "more was", "more were"));
     tell(line);
     for (const std::string& notice : collector_->findings().notices) tell(notice);
-    if (samples > 0 && announces()) tell(fmt::format("functions: shardscope-trace samples {}", output_.path));
+    if (samples > 0 && announces())
+        tell(fmt::format("sampled by {}; functions: shardscope-trace samples {}", stacks_->means(),
+                         output_.path));
     if (announces()) report_next_steps(output_.path);
 }
 

@@ -31,7 +31,4 @@ class RowPids {
     std::int64_t next_ = kLargestPid + 1;
 };
 
-// The pid namespace of this process; 0: unknown.
-std::uint64_t own_pid_namespace();
-
 }  // namespace shardscope::profiler

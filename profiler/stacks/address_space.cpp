@@ -1,9 +1,7 @@
 #include "profiler/stacks/address_space.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <iterator>
-#include <system_error>
 #include <utility>
 
 #include <fmt/core.h>
@@ -19,14 +17,16 @@ std::string base_name(const std::string& path) {
     return slash == path.npos ? path : path.substr(slash + 1);
 }
 
+constexpr const char* kMade = "compiled at run time";
+
 std::string frame_text(const std::string& function, const std::string& file) {
     return fmt::format("{} ({})", function.empty() ? "[unknown]" : function, file);
 }
 
-// Memory without a file, where programs compile code to: "//anon", "/memfd:...", "/dev/zero".
+// Memory without a file, where programs compile code to: "//anon", "/memfd:...", "/dev/zero", "[anon:...]".
 bool is_anonymous(const std::string& path) {
     return path.empty() || path.starts_with("//") || path.starts_with("/memfd:") ||
-           path.starts_with("/dev/") || path.starts_with("[heap]");
+           path.starts_with("/dev/") || path.starts_with("[heap]") || path.starts_with("[anon");
 }
 
 }  // namespace
@@ -57,7 +57,7 @@ AddressSpaces::File* AddressSpaces::file(const std::string& path, std::int32_t p
     return &known->second;
 }
 
-void AddressSpaces::add(const PerfMapping& mapping) {
+void AddressSpaces::add(const CodeMapping& mapping) {
     std::map<std::uint64_t, Mapping>& mappings = space(mapping.pid).mappings;
     const std::uint64_t end = mapping.start + mapping.size;
     if (mapping.size == 0 || end < mapping.start) return;
@@ -86,6 +86,13 @@ void AddressSpaces::clear(std::int32_t pid) {
     space(pid) = {};
 }
 
+bool AddressSpaces::has_code_at(std::int32_t pid, std::uint64_t address) const {
+    const auto in = spaces_.find(pid);
+    if (in == spaces_.end()) return false;
+    const auto after = in->second.mappings.upper_bound(address);
+    return after != in->second.mappings.begin() && address < std::prev(after)->second.end;
+}
+
 const std::string& AddressSpaces::frame(std::int32_t pid, std::uint64_t address) {
     static const std::string kUnknown = "[unknown]";
     Space& in = space(pid);
@@ -102,20 +109,23 @@ const std::string& AddressSpaces::frame(std::int32_t pid, std::uint64_t address)
     return known->second;
 }
 
-// The map grows while the program compiles: it is read again once it has grown.
+// The map grows while the program compiles: when it does not name an address, what was added to it since is
+// read, and addresses without a name are looked for again.
 const std::string& AddressSpaces::made_frame(std::int32_t pid, Space& space, std::uint64_t address) {
-    const std::string path = fmt::format("/tmp/perf-{}.map", pid);
-    std::error_code error;
-    const std::uintmax_t bytes = std::filesystem::file_size(path, error);
-    if (!error && bytes != space.made_bytes) {
-        space.made = Symbols::of_perf_map(path);
-        space.made_bytes = bytes;
-        space.made_frames.clear();
+    static const std::string kUnnamed = frame_text("", kMade);
+    if (const auto known = space.made_frames.find(address); known != space.made_frames.end())
+        return known->second;
+    std::string function = space.made.at(address);
+    if (function.empty()) {
+        const std::uintmax_t read =
+            space.made.add_perf_map(fmt::format("/tmp/perf-{}.map", pid), space.made_bytes);
+        if (read < space.made_bytes) space.made_frames.clear();  // another map has replaced it
+        space.made_bytes = read;
+        function = space.made.at(address);
     }
+    if (function.empty()) return kUnnamed;
     if (space.made_frames.size() > kMostFrames) space.made_frames.clear();
-    const auto [known, is_new] = space.made_frames.try_emplace(address);
-    if (is_new) known->second = frame_text(space.made.at(address), "compiled at run time");
-    return known->second;
+    return space.made_frames.emplace(address, frame_text(function, kMade)).first->second;
 }
 
 }  // namespace shardscope::profiler

@@ -1,5 +1,5 @@
-// Which function an address of a process is in: the process's mappings of code, as perf events report them,
-// and the functions of the mapped files, which all processes share. One thread.
+// Which function an address of a process is in: the process's mappings of code, as the source of samples
+// reports them, and the functions of the mapped files, which all processes share. One thread.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "profiler/stacks/perf_rings.h"
+#include "profiler/stacks/sample_source.h"
 #include "profiler/stacks/symbols.h"
 
 namespace shardscope::profiler {
@@ -19,9 +19,10 @@ class AddressSpaces {
     static constexpr std::size_t kMost =
         2048;  // processes; beyond, the one that was used least recently goes
 
-    void add(const PerfMapping& mapping);
+    void add(const CodeMapping& mapping);
     void fork(std::int32_t pid, std::int32_t parent);
     void clear(std::int32_t pid);  // it executes another program
+    bool has_code_at(std::int32_t pid, std::uint64_t address) const;
 
     // "function (library)", "[unknown] (library)"; "[unknown]" outside all mappings. Valid until the next
     // call that changes anything.
@@ -40,7 +41,7 @@ class AddressSpaces {
     struct Space {
         std::map<std::uint64_t, Mapping> mappings;  // by start
         Symbols made;                               // of code that the process compiled itself
-        std::uintmax_t made_bytes = 0;              // of their file when it was read
+        std::uintmax_t made_bytes = 0;              // of their file that have been read
         std::unordered_map<std::uint64_t, std::string> made_frames;  // by address
         std::uint64_t used = 0;
     };

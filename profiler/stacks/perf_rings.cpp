@@ -90,14 +90,41 @@ constexpr std::size_t kSampleIdBytes = 8 + 8 + 8;
 
 }  // namespace
 
+PerfRefusal perf_refusal(int error, bool of_mapping) {
+    PerfRefusal refusal;
+    if (of_mapping) {
+        refusal.reason = fmt::format("the kernel gives no memory for perf events ({})", std::strerror(error));
+        if (error == EPERM)  // of what each user may lock
+            refusal.advice = "a larger sysctl kernel.perf_event_mlock_kb or ulimit -l permits it";
+        return refusal;
+    }
+    refusal.reason = fmt::format("the kernel refuses perf events ({})", std::strerror(error));
+    switch (error) {
+        case EACCES:
+            refusal.advice = "sysctl kernel.perf_event_paranoid=2 permits them";
+            break;
+        case EPERM:  // a filter of system calls, as container engines have
+            refusal.advice = "in a container --cap-add PERFMON permits them";
+            break;
+        case EMFILE:
+        case ENFILE:
+            refusal.reason =
+                fmt::format("perf events need a descriptor for each processor ({})", std::strerror(error));
+            refusal.advice = "a higher ulimit -n permits them";
+            break;
+        case ENOSYS:
+        case ENOENT:
+        case EOPNOTSUPP:
+            refusal.reason = fmt::format("this kernel has no perf events ({})", std::strerror(error));
+            break;
+        default:
+            break;
+    }
+    return refusal;
+}
+
 PerfRings::PerfRings(int hertz) {
-    if (open(hertz, true) || open(hertz, false)) return;
-    refusal_ = fmt::format(
-        "threads are not sampled: the kernel refuses perf events ({}); {}", std::strerror(failure_),
-        failure_ == EACCES || failure_ == EPERM
-            ? "let it permit them with sysctl kernel.perf_event_paranoid=2, or start the container with "
-              "--cap-add PERFMON"
-            : "it must be built with them");
+    if (!open(hertz, true)) open(hertz, false);
 }
 
 PerfRings::~PerfRings() {
@@ -106,26 +133,24 @@ PerfRings::~PerfRings() {
 
 bool PerfRings::open(int hertz, bool kernel) {
     perf_event_attr attr = attributes(hertz, kernel);
+    const auto refuse = [this](bool of_mapping) {
+        refusal_ = perf_refusal(errno, of_mapping);
+        close();
+        return false;
+    };
     const auto processors = std::min(static_cast<int>(::sysconf(_SC_NPROCESSORS_CONF)), kMostProcessors);
     for (int cpu = 0; cpu < processors; ++cpu) {
         Ring ring;
         ring.event = traces::store::FileDescriptor(
             static_cast<int>(::syscall(SYS_perf_event_open, &attr, 0, cpu, -1, PERF_FLAG_FD_CLOEXEC)));
-        if (!ring.event) {
-            failure_ = errno;
-            if (failure_ == ENODEV) continue;  // the processor is offline
-            close();
-            return false;
-        }
+        if (!ring.event && errno == ENODEV) continue;  // the processor is offline
+        if (!ring.event) return refuse(false);
         ring.memory =
             ::mmap(nullptr, mapped_bytes(), PROT_READ | PROT_WRITE, MAP_SHARED, ring.event.get(), 0);
-        if (ring.memory == MAP_FAILED) {
-            failure_ = errno;
-            close();
-            return false;
-        }
+        if (ring.memory == MAP_FAILED) return refuse(true);
         rings_.push_back(std::move(ring));
     }
+    refusal_ = rings_.empty() ? perf_refusal(ENODEV, false) : PerfRefusal{};
     return !rings_.empty();
 }
 
@@ -134,11 +159,11 @@ void PerfRings::close() {
     rings_.clear();
 }
 
-void PerfRings::drain(const std::function<void(PerfRecord&&)>& visit) {
+void PerfRings::drain(const Visit& visit) {
     for (Ring& ring : rings_) drain(ring, visit);
 }
 
-void PerfRings::drain(Ring& ring, const std::function<void(PerfRecord&&)>& visit) {
+void PerfRings::drain(Ring& ring, const Visit& visit) {
     auto* page = static_cast<perf_event_mmap_page*>(ring.memory);
     const std::byte* data = static_cast<const std::byte*>(ring.memory) + (mapped_bytes() - kRingBytes);
     const std::uint64_t head = std::atomic_ref(page->data_head).load(std::memory_order_acquire);
@@ -162,8 +187,7 @@ void PerfRings::drain(Ring& ring, const std::function<void(PerfRecord&&)>& visit
     std::atomic_ref(page->data_tail).store(tail, std::memory_order_release);
 }
 
-void PerfRings::take(const std::byte* record, std::size_t size,
-                     const std::function<void(PerfRecord&&)>& visit) {
+void PerfRings::take(const std::byte* record, std::size_t size, const Visit& visit) {
     perf_event_header header;
     std::memcpy(&header, record, sizeof header);
     Fields fields(record + sizeof header, size - sizeof header);
@@ -174,7 +198,7 @@ void PerfRings::take(const std::byte* record, std::size_t size,
     };
     switch (header.type) {
         case PERF_RECORD_SAMPLE: {
-            PerfStack stack;
+            SampledStack stack;
             const auto address = fields.next<std::uint64_t>();
             stack.pid = fields.next<std::int32_t>();
             stack.tid = fields.next<std::int32_t>();
@@ -193,7 +217,7 @@ void PerfRings::take(const std::byte* record, std::size_t size,
             return;
         }
         case PERF_RECORD_MMAP: {
-            PerfMapping mapping;
+            CodeMapping mapping;
             mapping.time = time();
             mapping.pid = fields.next<std::int32_t>();
             fields.next<std::int32_t>();
@@ -205,21 +229,30 @@ void PerfRings::take(const std::byte* record, std::size_t size,
             return;
         }
         case PERF_RECORD_COMM: {
-            PerfName name;
+            ThreadName name;
             name.time = time();
             name.pid = fields.next<std::int32_t>();
             name.tid = fields.next<std::int32_t>();
-            name.executes = (header.misc & PERF_RECORD_MISC_COMM_EXEC) != 0;
             name.name = fields.text(kSampleIdBytes);
+            if ((header.misc & PERF_RECORD_MISC_COMM_EXEC) != 0) visit(ProgramStart{name.time, name.pid});
             visit(std::move(name));
             return;
         }
         case PERF_RECORD_FORK: {
-            PerfFork fork;
+            ProcessFork fork;
             fork.time = time();
             fork.pid = fields.next<std::int32_t>();
             fork.parent = fields.next<std::int32_t>();
             if (fork.pid != fork.parent) visit(fork);  // else a thread
+            return;
+        }
+        case PERF_RECORD_EXIT: {
+            ThreadEnd end;
+            end.time = time();
+            end.pid = fields.next<std::int32_t>();
+            fields.next<std::int32_t>();  // the parent's
+            end.tid = fields.next<std::int32_t>();
+            visit(end);
             return;
         }
         case PERF_RECORD_LOST:

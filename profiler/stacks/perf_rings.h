@@ -8,55 +8,38 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <string>
-#include <variant>
 #include <vector>
 
-#include "profiler/base/clock.h"
+#include "profiler/stacks/sample_source.h"
 #include "traces/store/file_descriptor.h"
 
 namespace shardscope::profiler {
 
-struct PerfStack {
-    MonotonicTime time{0};
-    std::int32_t pid = 0, tid = 0, cpu = 0;
-    std::int64_t weight = 0;  // ns since the last one
-    bool in_kernel = false;
-    std::vector<std::uint64_t> addresses;  // in user code, innermost first
+// Why there are no perf events, as parts of a sentence.
+struct PerfRefusal {
+    std::string reason;  // "the kernel refuses perf events (Permission denied)"
+    std::string advice;  // "sysctl kernel.perf_event_paranoid=2 permits them"; empty: there is nothing to do
 };
-struct PerfMapping {  // of executable code
-    MonotonicTime time{0};
-    std::int32_t pid = 0;
-    std::uint64_t start = 0, size = 0, offset = 0;
-    std::string file;
-};
-struct PerfFork {
-    MonotonicTime time{0};
-    std::int32_t pid = 0, parent = 0;
-};
-struct PerfName {  // of a thread; `executes`: a new program replaced the process's mappings
-    MonotonicTime time{0};
-    std::int32_t pid = 0, tid = 0;
-    bool executes = false;
-    std::string name;
-};
-using PerfRecord = std::variant<PerfStack, PerfMapping, PerfFork, PerfName>;
+// For an error of perf_event_open(), or of mapping a ring.
+PerfRefusal perf_refusal(int error, bool of_mapping);
 
-class PerfRings {
+class PerfRings final : public SampleSource {
   public:
-    // Samples `hertz` times per second of processor time. Where that is not possible, refusal() says why and
-    // what to do, and there are no rings.
+    // Samples `hertz` times per second of processor time. Where that is not possible, refusal() has a reason,
+    // and there are no rings.
     explicit PerfRings(int hertz);
-    ~PerfRings();
+    ~PerfRings() override;
     PerfRings(const PerfRings&) = delete;
     PerfRings& operator=(const PerfRings&) = delete;
 
-    const std::string& refusal() const { return refusal_; }
+    const PerfRefusal& refusal() const { return refusal_; }
 
-    // Visits what has arrived; of one processor in order of time.
-    void drain(const std::function<void(PerfRecord&&)>& visit);
-    std::int64_t lost() const { return lost_; }  // samples for which a ring had no room
+    std::string_view means() const override { return "perf events"; }
+    void drain(const Visit& visit) override;
+    std::vector<CodeMapping> mappings(std::int32_t, bool) override { return {}; }
+    std::int64_t lost() const override { return lost_; }
+    std::string incomplete() const override { return {}; }
 
   private:
     struct Ring {
@@ -65,13 +48,12 @@ class PerfRings {
     };
     bool open(int hertz, bool kernel);
     void close();
-    void drain(Ring& ring, const std::function<void(PerfRecord&&)>& visit);
-    void take(const std::byte* record, std::size_t size, const std::function<void(PerfRecord&&)>& visit);
+    void drain(Ring& ring, const Visit& visit);
+    void take(const std::byte* record, std::size_t size, const Visit& visit);
 
     std::vector<Ring> rings_;
     std::vector<std::byte> wrapped_;  // a record that goes over the ring's end
-    std::string refusal_;
-    int failure_ = 0;
+    PerfRefusal refusal_;
     std::int64_t lost_ = 0;
 };
 

@@ -7,23 +7,24 @@
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <set>
+#include <memory>
 #include <string>
+#include <string_view>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
 #include "profiler/stacks/address_space.h"
-#include "profiler/stacks/perf_rings.h"
+#include "profiler/stacks/sample_source.h"
 #include "traces/store/sink.h"
 
 namespace shardscope::profiler {
 
 class StackSampler {
   public:
-    // To be made before the command is started, on the thread that starts it.
-    explicit StackSampler(int hertz) : rings_(hertz) {}
+    explicit StackSampler(std::unique_ptr<SampleSource> source) : source_(std::move(source)) {}
 
-    const std::string& refusal() const { return rings_.refusal(); }
+    std::string_view means() const { return source_->means(); }
 
     struct Place {
         traces::store::EventSink& sink;
@@ -36,21 +37,34 @@ class StackSampler {
     void tick(const Place& place);
 
     std::int64_t samples() const { return samples_; }
-    std::int64_t lost() const { return rings_.lost(); }
+    std::int64_t lost() const { return source_->lost(); }
+    std::string incomplete() const { return source_->incomplete(); }
 
   private:
     using Thread = std::pair<std::int32_t, std::int32_t>;  // pid, tid
+    struct Unnamed {
+        MonotonicTime seen{0};  // first
+        std::string name;       // as its last sample says it, if samples do
+    };
 
-    void add(const PerfStack& stack, const Place& place);
+    void take(SampledStack& stack, const Place& place);
+    void take(const CodeMapping& mapping, const Place&) { spaces_.add(mapping); }
+    void take(const ProcessFork& fork, const Place&);
+    void take(const ProgramStart& start, const Place&) { spaces_.clear(start.pid); }
+    void take(ThreadName& name, const Place&);
+    void take(const ThreadEnd& end, const Place& place);
+    void look_for_code(const SampledStack& stack);
+    void look_at_thread(SampledStack& stack);
     void name_threads(MonotonicTime seen_before, const Place& place);
+    void name_thread(const Thread& thread, const Unnamed& facts, const Place& place);
 
-    PerfRings rings_;
+    std::unique_ptr<SampleSource> source_;
     AddressSpaces spaces_;
-    std::vector<PerfRecord> waiting_;
-    MonotonicTime drained_{0};  // when the last drain began
-    std::map<Thread, std::string> names_;
-    std::set<Thread> known_;
-    std::map<Thread, MonotonicTime> unnamed_;  // known, without a row yet; when each was seen first
+    std::vector<StackRecord> waiting_;
+    MonotonicTime drained_{0};                // when the last drain began
+    std::map<Thread, std::string> names_;     // of living threads, also those without samples
+    std::unordered_set<std::int64_t> known_;  // every thread with a sample, by its global_tid
+    std::map<Thread, Unnamed> unnamed_;       // known, without a row yet
     std::string text_;
     std::int64_t samples_ = 0;
 };

@@ -2,9 +2,13 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstddef>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <memory>
+#include <string_view>
+#include <system_error>
 
 #include <cxxabi.h>
 #include <fcntl.h>
@@ -19,7 +23,9 @@ namespace {
 
 constexpr std::size_t kMostMapLines = 1'000'000;
 
+// "_Z3hoti" -> "hot(int)". Other names are as they are in the program, even if they could mean a type ("f").
 std::string demangled(const char* name) {
+    if (std::string_view(name).substr(0, 2) != "_Z") return name;
     int status = 0;
     const std::unique_ptr<char, decltype(&std::free)> text(
         abi::__cxa_demangle(name, nullptr, nullptr, &status), &std::free);
@@ -130,34 +136,46 @@ Symbols Symbols::of_elf(const std::string& path) {
         }
     }
     if (symbols.empty()) each_function(file, SHT_DYNSYM, add);
-    symbols.put_in_order();
+    symbols.put_in_order(0);
     return symbols;
 }
 
-Symbols Symbols::of_perf_map(const std::string& path) {
-    Symbols symbols;
+std::uintmax_t Symbols::add_perf_map(const std::string& path, std::uintmax_t from) {
+    std::error_code error;
+    const std::uintmax_t bytes = std::filesystem::file_size(path, error);
+    if (error || bytes == from || functions_.size() >= kMostMapLines) return from;
+    if (bytes < from) {
+        functions_.clear();
+        from = 0;
+    }
     std::ifstream map(path);
+    map.seekg(static_cast<std::streamoff>(from));
+    const std::size_t sorted = functions_.size();
     std::string line;
-    while (symbols.functions_.size() < kMostMapLines && std::getline(map, line)) {
+    // The last line has no end yet if the program is writing it.
+    while (functions_.size() < kMostMapLines && std::getline(map, line) && !map.eof()) {
+        from += line.size() + 1;
         Function function;
         const char *at = line.data(), *end = at + line.size();
         const auto number = [&](std::uint64_t& into) {
-            const auto [next, error] = std::from_chars(at, end, into, 16);
-            if (error != std::errc() || next == end || *next != ' ') return false;
+            const auto [next, failure] = std::from_chars(at, end, into, 16);
+            if (failure != std::errc() || next == end || *next != ' ') return false;
             at = next + 1;
             return true;
         };
         if (!number(function.start) || !number(function.size) || at == end) continue;
         function.name.assign(at, end);
-        symbols.functions_.push_back(std::move(function));
+        functions_.push_back(std::move(function));
     }
-    symbols.put_in_order();
-    return symbols;
+    put_in_order(sorted);
+    return from;
 }
 
-void Symbols::put_in_order() {
-    std::stable_sort(functions_.begin(), functions_.end(),
-                     [](const Function& a, const Function& b) { return a.start < b.start; });
+void Symbols::put_in_order(std::size_t sorted) {
+    const auto before = [](const Function& a, const Function& b) { return a.start < b.start; };
+    const auto added = functions_.begin() + static_cast<std::ptrdiff_t>(sorted);
+    std::stable_sort(added, functions_.end(), before);
+    std::inplace_merge(functions_.begin(), added, functions_.end(), before);
     // Of several names of one function, the first.
     functions_.erase(std::unique(functions_.begin(), functions_.end(),
                                  [](const Function& a, const Function& b) { return a.start == b.start; }),

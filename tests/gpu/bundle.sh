@@ -40,8 +40,8 @@ if [[ $build == "$tree/build/release" && ! -f $build/build.ninja ]]; then
     "$tree/scripts/build.sh" release -DSHARDSCOPE_BUILD_TESTS=ON -DSHARDSCOPE_BUILD_VIEWER=OFF shardscope-train >&2
 fi
 tools=(shardscope-train shardscope-record shardscope-trace test_cuda_kernels_gpu bench_cuda)
-libraries=(libshardscope_cuda.so libshardscope_inject.so)
-if ! cmake --build "$build" --target "${tools[@]}" shardscope_cuda shardscope_inject >&2; then
+libraries=(libshardscope_cuda.so libshardscope_inject.so libshardscope_preload.so)
+if ! cmake --build "$build" --target "${tools[@]}" shardscope_cuda shardscope_inject shardscope_preload >&2; then
     echo "bundle.sh: $build does not build what must travel; configure it with -DSHARDSCOPE_BUILD_TESTS=ON where" \
         "nvcc is (-DSHARDSCOPE_CUDA=ON says whether it is found)" >&2
     exit 1

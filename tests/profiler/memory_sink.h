@@ -34,6 +34,7 @@ struct Received {
     std::vector<traces::schema::RankRow> ranks;
     std::vector<traces::schema::ProcessRow> processes;
     std::vector<traces::schema::ThreadRow> threads;
+    std::vector<traces::schema::SampleRow> samples;
     std::vector<traces::schema::StreamRow> streams;
     std::vector<traces::schema::ModuleRow> modules;
     std::vector<traces::schema::UnitRow> units;
@@ -97,6 +98,7 @@ class MemorySink final : public traces::store::EventSink {
     void add(const traces::schema::RankRow& row) override { keep(got_.ranks, row); }
     void add(const traces::schema::ProcessRow& row) override { keep(got_.processes, row); }
     void add(const traces::schema::ThreadRow& row) override { keep(got_.threads, row); }
+    void add(const traces::schema::SampleRow& row) override { keep(got_.samples, row); }
     void add(const traces::schema::StreamRow& row) override { keep(got_.streams, row); }
     void add(const traces::schema::ModuleRow& row) override { keep(got_.modules, row); }
     void add(const traces::schema::UnitRow& row) override { keep(got_.units, row); }
