@@ -66,10 +66,13 @@ inline RingSlot* ring_slots(RingHeader* ring) {
 }
 
 // A free slot and its turn, to be passed to publish_slot(); null, and a lost sample more, if all are full.
-inline RingSlot* take_slot(RingHeader* ring, std::uint64_t* turn) {
+// `slots`: as the header said when it was mapped. Another program may have written over all of it since, so
+// that the search ends also when no number fits.
+inline RingSlot* take_slot(RingHeader* ring, std::uint32_t slots, std::uint64_t* turn) {
+    constexpr int kMostTries = 10'000;
     std::uint64_t number = ring->next.load(std::memory_order_relaxed);
-    for (;;) {
-        RingSlot* slot = ring_slots(ring) + number % ring->slots;
+    for (int tries = 0; tries < kMostTries; ++tries) {
+        RingSlot* slot = ring_slots(ring) + number % slots;
         const std::uint64_t at = slot->turn.load(std::memory_order_acquire);
         if (at == number) {
             if (ring->next.compare_exchange_weak(number, number + 1, std::memory_order_relaxed)) {
@@ -77,12 +80,13 @@ inline RingSlot* take_slot(RingHeader* ring, std::uint64_t* turn) {
                 return slot;
             }
         } else if (static_cast<std::int64_t>(at - number) < 0) {
-            ring->lost.fetch_add(1, std::memory_order_relaxed);
-            return nullptr;
+            break;  // still full from the previous lap
         } else {
-            number = ring->next.load(std::memory_order_relaxed);
+            number = ring->next.load(std::memory_order_relaxed);  // another thread took it
         }
     }
+    ring->lost.fetch_add(1, std::memory_order_relaxed);
+    return nullptr;
 }
 
 // Fails, harmlessly, if the reader has given the slot up meanwhile.

@@ -48,6 +48,7 @@ struct Start {
 struct Process {
     char directory[4000] = {};
     std::atomic<RingHeader*> ring{nullptr};
+    std::uint32_t slots = 0;  // of the ring
     pid_t pid = 0;
     std::uint64_t image = 0;  // TimerSample::image
     std::atomic<bool> wrote_maps{false};
@@ -101,7 +102,7 @@ void take_sample(RingHeader* ring, const ucontext_t& context) {
     if (!process.wrote_maps.exchange(true, std::memory_order_relaxed))
         write_process_maps(process.directory, process.pid, process.image);
     std::uint64_t turn = 0;
-    RingSlot* slot = take_slot(ring, &turn);
+    RingSlot* slot = take_slot(ring, process.slots, &turn);
     if (slot == nullptr) return;
     TimerSample& sample = slot->sample;
     unsigned cpu = 0;
@@ -255,8 +256,9 @@ RingHeader* find_ring() {
     ::close(fd);
     if (memory == MAP_FAILED) return nullptr;
     auto* ring = static_cast<RingHeader*>(memory);
-    if (ring->magic == kRingMagic && ring->format == kRingFormat && ring->slots > 0 &&
-        static_cast<off_t>(ring_bytes(ring->slots)) <= bytes)
+    process.slots = ring->slots;
+    if (ring->magic == kRingMagic && ring->format == kRingFormat && process.slots > 0 &&
+        static_cast<off_t>(ring_bytes(process.slots)) <= bytes)
         return ring;
     ::munmap(memory, static_cast<std::size_t>(bytes));
     return nullptr;

@@ -61,16 +61,14 @@ void Recording::finish(int status) {
     session_.set_state(SessionState::stopped);
     if (stacks_ != nullptr) {
         take_stacks();
-        if (stopped_ns_ < 0 && stacks_->lost() > 0) {
-            sink_->add(traces::schema::DiagnosticRow{
-                exited, traces::schema::Severity::warning,
-                fmt::format("{} lost: their buffers were full",
-                            plural(stacks_->lost(), "sample of threads was", "samples of threads were"))});
-        }
-        if (const std::string incomplete = stacks_->incomplete(); !incomplete.empty()) {
-            sink_->add(traces::schema::DiagnosticRow{exited, traces::schema::Severity::warning, incomplete});
-            tell(incomplete);
-        }
+        const auto warn = [&](const std::string& text) {
+            sink_->add(traces::schema::DiagnosticRow{exited, traces::schema::Severity::warning, text});
+            tell(text);
+        };
+        if (stopped_ns_ < 0 && stacks_->lost() > 0)
+            warn(fmt::format("{} lost: their buffers were full",
+                             plural(stacks_->lost(), "sample of threads was", "samples of threads were")));
+        if (const std::string incomplete = stacks_->incomplete(); !incomplete.empty()) warn(incomplete);
     }
     if (stopped_ns_ < 0) {
         if (recent_ != nullptr) recent_->advance(exited);

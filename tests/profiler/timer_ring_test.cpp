@@ -38,15 +38,17 @@ class Program {
         ring_ =
             static_cast<RingHeader*>(::mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0));
         ::close(file);
+        slots_ = ring_->slots;
     }
     ~Program() { ::munmap(ring_, bytes_); }
     Program(const Program&) = delete;
     Program& operator=(const Program&) = delete;
 
     RingHeader& ring() { return *ring_; }
+    std::uint32_t slots() const { return slots_; }
     bool put(std::int32_t pid, std::vector<std::uint64_t> addresses, std::uint64_t image = 1000) {
         std::uint64_t turn = 0;
-        RingSlot* slot = take_slot(ring_, &turn);
+        RingSlot* slot = take_slot(ring_, slots_, &turn);
         if (slot == nullptr) return false;
         TimerSample& sample = slot->sample;
         sample.pid = pid;
@@ -65,6 +67,7 @@ class Program {
   private:
     RingHeader* ring_;
     std::size_t bytes_;
+    std::uint32_t slots_;
 };
 
 class TimerRingTest : public ::testing::Test {
@@ -124,7 +127,7 @@ TEST_F(TimerRingTest, ReadsTheMappingsOfALivingProcess) {
 }
 
 TEST_F(TimerRingTest, CountsWhatItHasNoRoomFor) {
-    const std::uint32_t slots = program_.ring().slots;
+    const std::uint32_t slots = program_.slots();
     for (std::uint32_t i = 0; i < slots; ++i) ASSERT_TRUE(program_.put(7, {i}));
     EXPECT_FALSE(program_.put(7, {0}));
     EXPECT_FALSE(program_.put(7, {0}));
@@ -138,7 +141,7 @@ TEST_F(TimerRingTest, CountsWhatItHasNoRoomFor) {
 // A process was killed while it put a sample in.
 TEST_F(TimerRingTest, GoesOnWithoutASampleThatIsNeverFilled) {
     std::uint64_t turn = 0;
-    RingSlot* taken = take_slot(&program_.ring(), &turn);
+    RingSlot* taken = take_slot(&program_.ring(), program_.slots(), &turn);
     program_.put(7, {5});
     EXPECT_TRUE(drained().empty());
     std::this_thread::sleep_for(std::chrono::nanoseconds(TimerRing::kFillingNs + 50'000'000));
@@ -158,6 +161,8 @@ TEST_F(TimerRingTest, SurvivesWhatAProgramWritesOverIt) {
     ASSERT_EQ(records.size(), 2U);
     EXPECT_EQ(std::get<SampledStack>(records[1]).addresses.size(), TimerSample::kMostFrames);
     EXPECT_EQ(std::get<SampledStack>(records[1]).thread.size(), 16U);
+    ring_slots(&program_.ring())[1].turn = 99;  // no number fits
+    EXPECT_FALSE(program_.put(7, {6}));
     std::memset(static_cast<void*>(&program_.ring()), 0xFF, sizeof(RingHeader));
     EXPECT_TRUE(drained().empty());
 }

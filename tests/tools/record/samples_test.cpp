@@ -100,7 +100,7 @@ TEST_P(StackSamples, AreOfEveryThread) {
 TEST_P(StackSamples, AreOfThreadsThatComeAndGo) {
     if (!samples("600", "threads")) GTEST_SKIP() << outcome_.err;
     // Of 60 threads of some 13 ms.
-    EXPECT_GT(number("SELECT count(DISTINCT globalTid) FROM SHARD_SAMPLES"), 40);
+    EXPECT_GT(number("SELECT count(DISTINCT globalTid) FROM SHARD_SAMPLES"), 20);
     EXPECT_EQ(value("SELECT count(*) FROM (SELECT globalTid FROM ThreadNames GROUP BY globalTid "
                     "HAVING count(*) > 1)"),
               "0");
@@ -168,7 +168,7 @@ TEST_F(Samples, ByTimersEndWithTheirThreads) {
         " 1500 threads");
     ASSERT_EQ(outcome.status, 0) << outcome.err;
     EXPECT_THAT(outcome.err, Not(HasSubstr("not sampled")));
-    EXPECT_GT(number("SELECT count(DISTINCT globalTid) FROM SHARD_SAMPLES"), 60);
+    EXPECT_GT(number("SELECT count(DISTINCT globalTid) FROM SHARD_SAMPLES"), 40);
 }
 
 // Other libraries of LD_PRELOAD stay, and come first.
