@@ -164,6 +164,11 @@ TYPED_TEST(CudaRotary, Table) {
         Comparison table(plan::Kernel::rotary_table, kDType<T>, {context, 64}, {10000.0});
         table.arg(unwritten<T>(static_cast<std::size_t>(context * 64))).run();
         table.template expect_near<T>(0);
+        Comparison given(plan::Kernel::rotary_table, kDType<T>, {context, 64}, {10000.0});
+        std::vector<std::int32_t> positions;
+        for (std::int64_t i = 0; i < context; ++i) positions.push_back(static_cast<std::int32_t>(3 * i % 11));
+        given.args(unwritten<T>(static_cast<std::size_t>(context * 64)), positions).run();
+        given.template expect_near<T>(0);
     }
 }
 

@@ -18,7 +18,7 @@ struct Shape {
 };
 
 // Small, odd, one row, one column, and larger than the tiles of the column sum (128 columns, 64 rows).
-constexpr Shape kShapes[] = {{3, 4, 5}, {1, 7, 1}, {33, 65, 17}, {130, 48, 150}, {8, 256, 256}};
+constexpr Shape kShapes[] = {{3, 4, 5}, {1, 7, 1}, {1, 70, 6}, {4, 40, 9}, {33, 65, 17}, {130, 48, 150}, {8, 256, 256}};
 
 class Linear : public ::testing::TestWithParam<Shape> {
   protected:
@@ -34,6 +34,9 @@ TEST_P(Linear, ForwardIsTheProductWithTheTransposedWeightPlusBias) {
     linear_forward(x.data(), w.data(), b.data(), y.data(), rows, in, out);
     const Vector expected =
         reference::linear_forward(in_double(x), in_double(w), in_double(b), rows, in, out);
+    EXPECT_LE(relative_error(y, expected), kFloatTolerance);
+    std::fill(y.begin(), y.end(), NAN);
+    linear_forward_of_few(x.data(), w.data(), b.data(), y.data(), rows, in, out);
     EXPECT_LE(relative_error(y, expected), kFloatTolerance);
 }
 

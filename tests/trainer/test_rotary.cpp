@@ -104,5 +104,22 @@ TEST(RotaryHeads, ProductsDependOnTheDistance) {
     EXPECT_GT(std::abs(product(5, 2) - product(5, 3)), 1e-3);
 }
 
+// The rows of given positions are those of a table of all.
+TEST(RotaryTable, OfGivenPositionsHasTheirRows) {
+    constexpr int kHalf = kHeadWidth / 2;
+    const std::vector<std::int32_t> positions = {3, 0, kContext - 1, 3};
+    const int rows = static_cast<int>(positions.size());
+    Floats whole(kContext * kHeadWidth), own(positions.size() * kHeadWidth);
+    rotary_table(whole.data(), kContext, kHeadWidth, kBase);
+    rotary_table(own.data(), rows, kHeadWidth, kBase, positions.data());
+    for (int r = 0; r < rows; ++r) {
+        for (int i = 0; i < kHalf; ++i) {
+            const int at = positions[static_cast<std::size_t>(r)];
+            EXPECT_EQ(own[r * kHalf + i], whole[at * kHalf + i]);
+            EXPECT_EQ(own[(rows + r) * kHalf + i], whole[(kContext + at) * kHalf + i]);
+        }
+    }
+}
+
 }  // namespace TEST_FILE
 }  // namespace shardscope::trainer::kernels

@@ -40,10 +40,13 @@ enum class Phase : std::uint8_t {
     optimizer = 6,
     validation = 7,
     save = 8,
+    prefill = 9,  // the forward of what a generated text follows
+    decode = 10,  // that of its next token
 };
-inline constexpr int kPhases = 9;
+inline constexpr int kPhases = 11;
 inline constexpr std::array<std::string_view, kPhases> kPhaseNames = {
-    "none", "setup", "data", "forward", "backward", "recompute", "optimizer", "validation", "save"};
+    "none",      "setup",      "data", "forward", "backward", "recompute",
+    "optimizer", "validation", "save", "prefill", "decode"};
 
 // Collective operations under NCCL's names; the text is what tables and JSON print.
 enum class Operation : std::uint8_t {

@@ -291,7 +291,8 @@ constexpr std::array<std::string_view, kMemoryCategories> kCategoryLabels = {
 constexpr std::array<std::string_view, kMemorySpaces> kSpaceLabels = {"Device memory", "Pinned host memory",
                                                                       "Host memory"};
 constexpr std::array<std::string_view, kPhases> kPhaseLabels = {
-    "None", "Set-up", "Data", "Forward", "Backward", "Recompute", "Optimizer", "Validation", "Save"};
+    "None",      "Set-up",     "Data", "Forward", "Backward", "Recompute",
+    "Optimizer", "Validation", "Save", "Prefill", "Decode"};
 constexpr std::array<std::string_view, kPredictionParts> kPartLabels = {"FSDP unit", "Module", "Buffer",
                                                                         "Step"};
 

@@ -3,29 +3,29 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
-#include <cstring>
 #include <memory>
+#include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include <fmt/core.h>
 
 #include "trainer/checkpoint/error.h"
 #include "trainer/checkpoint/loader.h"
-#include "trainer/cli/next_token.h"
+#include "trainer/cli/continuation.h"
+#include "trainer/cli/environment.h"
+#include "trainer/cli/exit_status.h"
+#include "trainer/cli/trace_output.h"
 #include "trainer/data/bpe.h"
 #include "trainer/data/tokenizer.h"
-#include "trainer/executor/rank_runner.h"
-#include "trainer/executor/training_run.h"
-#include "trainer/kernels/random.h"
+#include "trainer/executor/generation_run.h"
 #include "trainer/model/models.h"
 #include "trainer/sharding/program.h"
 
 namespace shardscope::trainer::cli {
 
 namespace {
-
-constexpr int kTokens = 400;  // tokens to generate
 
 void check(const job::Job& job) {
     if (!has_tokens(job.model.type) || job.model.type == job::ModelType::bert) {
@@ -56,73 +56,49 @@ std::unique_ptr<data::Tokenizer> tokenizer_of(const checkpoint::StoredCheckpoint
     return tokenizer;
 }
 
-// The text so far, the model's input made from it, and the next token drawn from the model's output.
-class Continuation {
-  public:
-    Continuation(const job::Job& job, const data::Tokenizer& tokenizer, const std::string& text)
-        : tokenizer_(tokenizer),
-          seed_(static_cast<std::uint64_t>(job.run.seed)),
-          context_(static_cast<std::size_t>(job.model.context)),
-          vocabulary_(static_cast<std::size_t>(model::vocabulary(job))),
-          tokens_(tokenizer.encode(text.empty() ? "\n" : text)) {
-        print(text);
-    }
-
-    // The last `context` tokens. If there are fewer, zeros follow: tokens do not attend to later ones.
-    void write_input(std::span<std::byte> input) const {
-        std::vector<data::Token> window(context_, 0);
-        const std::size_t seen = std::min(context_, tokens_.size());
-        std::copy(tokens_.end() - static_cast<std::ptrdiff_t>(seen), tokens_.end(), window.begin());
-        std::memcpy(input.data(), window.data(), std::min(input.size(), window.size() * sizeof(data::Token)));
-    }
-
-    // Takes the logits of that input; false: that was the last token.
-    bool append(std::span<const float> logits) {
-        const std::size_t last = std::min(context_, tokens_.size()) - 1;
-        // A model may have more logits than the vocabulary has tokens: the excess ones were never trained.
-        const auto known = static_cast<std::size_t>(tokenizer_.vocabulary());
-        const data::Token token =
-            next_token(logits.subspan(last * vocabulary_, std::min(known, vocabulary_)), {},
-                       kernels::uniform(seed_, kernels::stream_of("generate"), generated_));
-        if (token < 0)
-            throw executor::RunError(
-                "the model's outputs are not finite; load a checkpoint of an earlier step");
-        tokens_.push_back(token);
-        print(tokenizer_.entry(token));
-        return ++generated_ < kTokens && std::ferror(stdout) == 0;
-    }
-
-  private:
-    static void print(std::string_view text) {
-        std::fwrite(text.data(), 1, text.size(), stdout);
-        std::fflush(stdout);
-    }
-
-    const data::Tokenizer& tokenizer_;
-    std::uint64_t seed_, generated_ = 0;
-    std::size_t context_, vocabulary_;
-    std::vector<data::Token> tokens_;
-};
-
 }  // namespace
 
-int generate(const job::Job& job, const std::string& text) {
+int generate(const job::Job& job, const GenerateOptions& options) {
     check(job);
     const checkpoint::StoredCheckpoint stored(job.checkpoint.load);
     const std::unique_ptr<data::Tokenizer> tokenizer = tokenizer_of(stored, job);
-    const sharding::Program program(job, sharding::Purpose::generate);
+    Continuation continuation(job, *tokenizer, options);
+    const sharding::Program program(job, continuation.shape());
     const checkpoint::CheckpointLoader loader(stored, program.job(), checkpoint::layout_of(program),
                                               checkpoint::LoadUse::weights);
-    Continuation continuation(program.job(), *tokenizer, text);
-    executor::run_forward(
-        program,
-        [&](int rank, executor::RankRunner& runner) {
-            loader.fill(rank, [&](const plan::Arg& arg) { return runner.contents(arg); });
-        },
-        [&](std::span<std::byte> input) { continuation.write_input(input); },
-        [&](std::span<const float> logits) { return continuation.append(logits); });
-    std::fputc('\n', stdout);
-    return 0;
+    job::Job recorded = program.job();
+    recorded.run.trace = job.run.trace;
+    recorded.run.overwrite = job.run.overwrite;
+    TraceOutput trace(recorded, nullptr);
+    if (profiler::Recorder* recorder = trace.recorder()) {
+        for (const traces::schema::RunInfoRow& fact : environment_of(recorded, nullptr).facts)
+            recorder->describe(fact);
+    }
+    executor::GenerationCalls calls;
+    calls.after_setup = [&](int rank, executor::RankRunner& runner) {
+        loader.fill(rank, [&](const plan::Arg& arg) { return runner.contents(arg); });
+        continuation.start();
+    };
+    calls.write = [&](executor::Forward forward, const executor::ForwardInput& input) {
+        continuation.write(forward, input);
+    };
+    calls.read = [&](executor::Forward forward, std::span<const float> logits) {
+        return continuation.read(forward, logits);
+    };
+    try {
+        trace.measure_clock();
+        run_generation(program, continuation.first(), calls, trace.recorder());
+        trace.measure_clock();
+    } catch (...) {
+        trace.give_up();
+        throw;
+    }
+    continuation.report();
+    const TraceOutput::End end = trace.finish();
+    for (const std::string& warning : end.warnings)
+        fmt::print(stderr, "shardscope-train: warning: {}\n", warning);
+    if (!end.trace.empty()) fmt::print(stderr, "Trace: {}\n", end.trace);
+    return end.failed ? kFailed : 0;
 }
 
 }  // namespace shardscope::trainer::cli

@@ -1,16 +1,26 @@
-// shardscope-train JOB.toml --generate TEXT: a checkpoint's model continues a text.
+// shardscope-train JOB.toml --generate TEXT: a checkpoint's model continues texts.
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <vector>
 
 #include "trainer/job/job.h"
 
 namespace shardscope::trainer::cli {
 
-// Prints on standard output only the text and the 400 tokens that follow it, each as soon as it is drawn
-// (next_token.h, with run.seed). The model sees the last model.context tokens. Returns the exit status, 0.
-// Throws JobError (no checkpoint.load, or a model that does not generate text), CheckpointError, RunError
-// (outputs that are not finite).
-int generate(const job::Job& job, const std::string& text);
+struct GenerateOptions {
+    std::vector<std::string> texts;  // continued together
+    std::int64_t tokens = 400;       // of each
+    bool cache = true;               // keys and values of earlier tokens are kept
+    bool json = false;
+};
+
+// Prints on standard output the text and what follows it, each token as soon as it is drawn (next_token.h,
+// with run.seed); of several texts, each as a whole at the end; as JSON, texts and figures in one object. The
+// time of prefill and decode goes to standard error. The model sees the last model.context tokens. Returns
+// the exit status. Throws JobError (no checkpoint.load, or a model that does not generate text),
+// CheckpointError, RunError (outputs that are not finite), StoreError.
+int generate(const job::Job& job, const GenerateOptions& options);
 
 }  // namespace shardscope::trainer::cli

@@ -397,18 +397,25 @@ int run_train(const std::vector<std::string>& arguments) {
     app.footer(std::string(kStatus) + "Every key of the job file can be given as --section.key=value:\n\n" +
                job::job_help());
     Common common;
-    std::string trace, prompt;
+    std::string trace;
+    GenerateOptions generation;
     CollectivesBenchOptions bench;
     common.add_to(app, "Print the Plan with its predicted peak memory; train nothing", "JOB.toml",
                   "The job file", {"table", "json", "csv"});
-    CLI::Option* record =
-        app.add_option("--trace", trace, "Record a trace into this SQLite file (run.trace)");
+    app.add_option("--trace", trace, "Record a trace into this SQLite file (run.trace)");
     CLI::Option* continuation =
-        app.add_option("--generate", prompt,
-                       "Print this text as the model of checkpoint.load continues it; train nothing")
-            ->excludes("--dry-run")
-            ->excludes("--format")
-            ->excludes(record);
+        app.add_option("--generate", generation.texts,
+                       "Print this text as the model of checkpoint.load continues it; train nothing. Several "
+                       "are continued together (docs/generation.md)")
+            ->expected(1)
+            ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+            ->excludes("--dry-run");
+    app.add_option("--tokens", generation.tokens, "With --generate: how many tokens follow each text (400)")
+        ->needs(continuation)
+        ->check(CLI::Range(std::int64_t{1}, std::int64_t{1'000'000'000}));
+    app.add_flag("!--no-cache", generation.cache,
+                 "With --generate: compute the whole context again for each token, without a key/value cache")
+        ->needs(continuation);
     std::optional<std::string> watched;
     app.add_option_function<std::string>(
            "--status", [&](const std::string& address) { watched = address; },
@@ -492,7 +499,8 @@ int run_train(const std::vector<std::string>& arguments) {
         return carry_out(joined->job, &joined->joined);
     }
     const job::Job job = load();
-    if (generates) return g_silent ? 0 : generate(job, prompt);
+    generation.json = common.json();
+    if (generates) return g_silent ? 0 : generate(job, generation);
     if (!bench.engines.empty()) return bench_collectives_of_engines(common.file, overrides, job, bench);
     if (job.run.processes > 1 && !common.dry_run) return launch(arguments, job);
     return carry_out(job, nullptr);

@@ -5,6 +5,7 @@
 
 #include "trainer/cuda/activation.h"
 #include "trainer/cuda/attention.h"
+#include "trainer/cuda/cached_attention.h"
 #include "trainer/cuda/context_attention.h"
 #include "trainer/cuda/copies.h"
 #include "trainer/cuda/dropout.h"
@@ -212,6 +213,10 @@ ContextSizes context_sizes(const Operands& o) {
     return {o.d(0), o.d(1), o.d(2), o.d(3), o.d(4), o.d(5), o.context.cut};
 }
 
+kernels::CacheShape cache_shape(const Operands& o) {
+    return {o.d(0), o.d(1), o.d(3), o.d(2), o.d(4), o.d(5)};
+}
+
 kernels::KvParts kv_parts(const Operands& o) {
     return {o.d(0), o.d(1), o.d(2), o.d(3), o.d(4), o.context.tensor};
 }
@@ -307,10 +312,14 @@ void launch_typed(const Operands& o) {
         case plan::Kernel::rms_norm_backward:
             return rms_norm_backward<T>(o);
         case plan::Kernel::rotary_table:
-            return rotary_table(device, t(0), d(0), d(1), o.scalar(0));
+            return rotary_table(device, t(0), d(0), d(1), o.scalar(0), o.count > 1 ? o.tokens(1) : nullptr);
         case plan::Kernel::rotary_forward:
         case plan::Kernel::rotary_backward:
             return turn<T>(o);
+        case plan::Kernel::store_keys:
+            return store_keys(device, in(1), o.tokens(2), t(0), cache_shape(o));
+        case plan::Kernel::cached_attention_forward:
+            return cached_attention_forward(device, in(1), in(2), o.tokens(3), t(0), cache_shape(o));
         case plan::Kernel::context_attention_forward:
             return context_attention_forward(device, in(2), in(3), o.f(0), o.f(1), context_sizes(o));
         case plan::Kernel::context_attention_backward:

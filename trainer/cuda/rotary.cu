@@ -8,13 +8,14 @@ namespace {
 constexpr int kThreads = 256;
 
 template <class T>
-__global__ void __launch_bounds__(kThreads) table_kernel(T* table, int context, int head_width, double base) {
+__global__ void __launch_bounds__(kThreads)
+    table_kernel(T* table, int context, int head_width, double base, const std::int32_t* positions) {
     const int half = head_width / 2;
     const std::size_t n = static_cast<std::size_t>(context) * static_cast<std::size_t>(half);
     const std::size_t at = std::size_t{blockIdx.x} * kThreads + threadIdx.x;
     if (at >= n) return;
     const std::size_t row = at / static_cast<unsigned>(half);
-    const auto position = static_cast<double>(row);
+    const auto position = positions ? static_cast<double>(positions[row]) : static_cast<double>(row);
     const auto i = static_cast<double>(at % static_cast<unsigned>(half));
     const double speed = pow(base, -2.0 * i / head_width);
     table[at] = rounded<T>(static_cast<float>(cos(position * speed)));
@@ -59,10 +60,11 @@ __global__ void __launch_bounds__(kThreads)
 }  // namespace
 
 template <class T>
-void rotary_table(const DeviceContext& device, T* table, int context, int head_width, double base) {
+void rotary_table(const DeviceContext& device, T* table, int context, int head_width, double base,
+                  const std::int32_t* positions) {
     const std::size_t n = static_cast<std::size_t>(context) * static_cast<std::size_t>(head_width / 2);
     launch(&table_kernel<T>, blocks_for(n, kThreads), kThreads, 0, device.stream, table, context, head_width,
-           base);
+           base, positions);
 }
 
 template <class T, class Table>
@@ -78,9 +80,9 @@ void rotate(const DeviceContext& device, const T* x, const Table* table, T* y, c
            backward ? -1.0f : 1.0f, packed);
 }
 
-template void rotary_table(const DeviceContext&, float*, int, int, double);
-template void rotary_table(const DeviceContext&, Bf16*, int, int, double);
-template void rotary_table(const DeviceContext&, Fp16*, int, int, double);
+template void rotary_table(const DeviceContext&, float*, int, int, double, const std::int32_t*);
+template void rotary_table(const DeviceContext&, Bf16*, int, int, double, const std::int32_t*);
+template void rotary_table(const DeviceContext&, Fp16*, int, int, double, const std::int32_t*);
 template void rotate(const DeviceContext&, const float*, const float*, float*, const RotaryShape&, bool);
 template void rotate(const DeviceContext&, const float*, const Bf16*, float*, const RotaryShape&, bool);
 template void rotate(const DeviceContext&, const float*, const Fp16*, float*, const RotaryShape&, bool);

@@ -2,13 +2,16 @@
 // sines and cosines are the device's (in double, then rounded). Bound by memory, 2 units of T per element.
 #pragma once
 
+#include <cstdint>
+
 #include "trainer/cuda/device.h"
 #include "trainer/cuda/types.h"
 
 namespace shardscope::trainer::cuda {
 
 template <class T>
-void rotary_table(const DeviceContext& device, T* table, int context, int head_width, double base);
+void rotary_table(const DeviceContext& device, T* table, int context, int head_width, double base,
+                  const std::int32_t* positions = nullptr);
 
 struct RotaryShape {
     int batch = 0, context = 0, rotated = 0, heads = 0, head_width = 0;

@@ -11,6 +11,7 @@
 #include "trainer/kernels/attention.h"
 #include "trainer/kernels/attention_fused.h"
 #include "trainer/kernels/batch_norm.h"
+#include "trainer/kernels/cached_attention.h"
 #include "trainer/kernels/context_attention.h"
 #include "trainer/kernels/convolution.h"
 #include "trainer/kernels/dropout.h"
@@ -84,6 +85,12 @@ void rotate(const Operands& o) {
     with_input_type<T>(input_type(o.own, 5), [&]<class Table>(Table) { turn(o.as<const Table>(2)); });
 }
 
+template <class T>
+void linear(const Operands& o, const T* x, const T* weight, const T* bias, T* y) {
+    const auto forward = o.d(3) != 0 ? k::linear_forward_of_few<T> : k::linear_forward<T>;
+    forward(x, weight, bias, y, o.d(0), o.d(1), o.d(2));
+}
+
 // The matmul, rounded, then the activation of the result: the same bits as the two kernels one after the
 // other.
 template <class T>
@@ -92,8 +99,7 @@ void linear_activation_forward(const Operands& o) {
     const std::size_t x = relu ? 1 : 2, bias = x + 2;
     T* y = o.as<T>(0);
     T* sum = !relu && o.data[1] ? o.as<T>(1) : y;
-    k::linear_forward(o.as<const T>(x), o.as<const T>(x + 1), o.count > bias ? o.as<const T>(bias) : nullptr,
-                      sum, o.d(0), o.d(1), o.d(2));
+    linear(o, o.as<const T>(x), o.as<const T>(x + 1), o.count > bias ? o.as<const T>(bias) : nullptr, sum);
     const std::size_t n = o.n() * static_cast<std::size_t>(o.own.dims[2]);
     relu ? k::relu_forward<T>(sum, y, n) : k::gelu_forward<T>(sum, y, n);
 }
@@ -139,6 +145,10 @@ k::ContextAttentionShape context_shape(const Operands& o, const device::KernelCo
     return {o.d(0), o.d(1), o.d(3), o.d(2), o.d(4), context.cut, o.d(5) - 1};
 }
 
+k::CacheShape cache_shape(const Operands& o) {
+    return {o.d(0), o.d(1), o.d(3), o.d(2), o.d(4), o.d(5)};
+}
+
 k::KvParts kv_parts(const Operands& o, const device::KernelContext& context) {
     return {o.d(0), o.d(1), o.d(2), o.d(3), o.d(4), context.tensor};
 }
@@ -169,7 +179,7 @@ void run_typed(const Operands& o, const device::KernelContext& context) {
     const std::size_t n = o.n();
     switch (o.own.kernel) {
         case plan::Kernel::linear_forward:
-            return k::linear_forward(in(1), in(2), o.count > 3 ? in(3) : nullptr, t(0), d(0), d(1), d(2));
+            return linear(o, in(1), in(2), o.count > 3 ? in(3) : nullptr, t(0));
         case plan::Kernel::linear_relu_forward:
         case plan::Kernel::linear_gelu_forward:
             return linear_activation_forward<T>(o);
@@ -215,7 +225,7 @@ void run_typed(const Operands& o, const device::KernelContext& context) {
         case plan::Kernel::rms_norm_backward:
             return rms_norm_backward<T>(o);
         case plan::Kernel::rotary_table:
-            return k::rotary_table(t(0), d(0), d(1), o.own.scalars[0]);
+            return k::rotary_table(t(0), d(0), d(1), o.own.scalars[0], o.count > 1 ? o.tokens(1) : nullptr);
         case plan::Kernel::rotary_forward:
         case plan::Kernel::rotary_backward:
             return rotate<T>(o);
@@ -227,6 +237,10 @@ void run_typed(const Operands& o, const device::KernelContext& context) {
             return k::fused_attention_forward(in(2), t(0), o.f(1), attention_shape(o));
         case plan::Kernel::fused_attention_backward:
             return k::fused_attention_backward(in(2), in(3), in(4), o.f(5), t(0), o.f(1), attention_shape(o));
+        case plan::Kernel::store_keys:
+            return k::store_keys(in(1), o.tokens(2), t(0), cache_shape(o));
+        case plan::Kernel::cached_attention_forward:
+            return k::cached_attention_forward(in(1), in(2), o.tokens(3), t(0), cache_shape(o));
         case plan::Kernel::context_attention_forward:
             return k::context_attention_forward(in(2), in(3), o.f(0), o.f(1), context_shape(o, context));
         case plan::Kernel::context_attention_backward:

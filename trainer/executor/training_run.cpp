@@ -545,31 +545,4 @@ RunResult run_training(const sharding::Program& program, const data::Dataset& da
     }
 }
 
-void run_forward(const sharding::Program& program,
-                 const std::function<void(int rank, RankRunner&)>& after_setup,
-                 const std::function<void(std::span<std::byte> input)>& source,
-                 const std::function<bool(std::span<const float> logits)>& on_logits) {
-    const plan::Plan* plan = program.evaluation();
-    if (!plan) throw std::logic_error("the Program was not made to generate");
-    std::int64_t input_bytes = 0;
-    for (const plan::Op& op : plan->ops) {
-        if (op.kind == plan::OpKind::host_call && op.call() == plan::HostCall::next_batch)
-            input_bytes = op.args[0].bytes;
-    }
-    bool go_on = true;
-    HostCalls calls;
-    calls.next_batch = [&](void* input, void*) {
-        source({static_cast<std::byte*>(input), static_cast<std::size_t>(input_bytes)});
-    };
-    calls.read_logits = [&](std::span<const float> logits) { go_on = on_logits(logits); };
-    Ranks ranks(program, {}, [&](int) { return calls; });
-    ranks.run([&](int rank, RankRunner& runner) {
-        runner.run(program.setup(), 0);
-        runner.drain();
-        if (after_setup) after_setup(rank, runner);
-        while (go_on) runner.run(*plan, 0);
-        runner.drain();
-    });
-}
-
 }  // namespace shardscope::trainer::executor

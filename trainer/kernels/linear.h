@@ -12,6 +12,13 @@ template <class T>
 void linear_forward(const T* x, const T* w, const std::type_identity_t<T>* b, T* y, int rows, int in,
                     int out);
 
+// The same for rows so few that a matmul would spend its time on packing the weights, as when a text is
+// continued: up to kFewRows rows of floats read each weight once. Sums are in another order, so bits differ.
+inline constexpr int kFewRows = 4;
+template <class T>
+void linear_forward_of_few(const T* x, const T* w, const std::type_identity_t<T>* b, T* y, int rows, int in,
+                           int out);
+
 // dx = dy w
 template <class T>
 void linear_backward_input(const T* dy, const T* w, T* dx, int rows, int in, int out);

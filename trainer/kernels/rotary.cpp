@@ -50,13 +50,14 @@ SHARDSCOPE_VECTOR_CLONES void turn_rows(const T* x, const Table* table, T* y, in
 }  // namespace
 
 template <class T>
-void rotary_table(T* table, int context, int head_width, double base) {
+void rotary_table(T* table, int context, int head_width, double base, const std::int32_t* positions) {
     const int half = head_width / 2;
     T* sines = table + static_cast<std::ptrdiff_t>(context) * half;
     for (int i = 0; i < half; ++i) {
         const double speed = std::pow(base, -2.0 * i / head_width);
-        for (int position = 0; position < context; ++position) {
-            const std::ptrdiff_t at = static_cast<std::ptrdiff_t>(position) * half + i;
+        for (int row = 0; row < context; ++row) {
+            const int position = positions ? positions[row] : row;
+            const std::ptrdiff_t at = static_cast<std::ptrdiff_t>(row) * half + i;
             store(static_cast<float>(std::cos(position * speed)), table[at]);
             store(static_cast<float>(std::sin(position * speed)), sines[at]);
         }
@@ -75,9 +76,9 @@ void rotary_backward(const T* dy, const Table* table, T* dx, int batch, int cont
     turn_rows(dy, table, dx, batch, context, rotated, heads, head_width, -1.0f);
 }
 
-template void rotary_table(float*, int, int, double);
-template void rotary_table(Bf16*, int, int, double);
-template void rotary_table(Fp16*, int, int, double);
+template void rotary_table(float*, int, int, double, const std::int32_t*);
+template void rotary_table(Bf16*, int, int, double, const std::int32_t*);
+template void rotary_table(Fp16*, int, int, double, const std::int32_t*);
 // NOLINTBEGIN(bugprone-macro-parentheses): a type takes none.
 #define SHARDSCOPE_INSTANTIATE(T, Table)                                               \
     template void rotary_forward(const T*, const Table*, T*, int, int, int, int, int); \

@@ -6,10 +6,14 @@
 //   x, y   [batch, context, heads, d]; the first `rotated` heads of each row are rotated, the others copied
 #pragma once
 
+#include <cstdint>
+
 namespace shardscope::trainer::kernels {
 
+// Of the positions 0 to context - 1, or of these.
 template <class T>
-void rotary_table(T* table, int context, int head_width, double base);
+void rotary_table(T* table, int context, int head_width, double base,
+                  const std::int32_t* positions = nullptr);
 
 // y may be x.
 template <class T, class Table>

@@ -23,6 +23,16 @@ constexpr float kProjectionStd = 0.02F;  // of the weights of queries, keys and 
 
 plan::Tensor Rotary::make(Graph& graph) const {
     const plan::PlanBuilder::Range range(graph.builder, "rotary_table");
+    if (graph.cached) {
+        const std::int64_t rows = graph.samples * graph.cached->tokens;
+        plan::Tensor own = graph.builder.new_tensor("rotary table", plan::MemoryCategory::other,
+                                                    rows * head_width_, graph.buffer_dtype);
+        plan::Op& op = graph.kernel(plan::Kernel::rotary_table, "rotary_table",
+                                    {own, graph.cached->positions}, {rows, head_width_});
+        op.kernel().dtype = graph.buffer_dtype;
+        op.kernel().scalars = {base_};
+        return own;
+    }
     plan::Tensor table = graph.builder.new_tensor("rotary table", plan::MemoryCategory::other,
                                                   context_ * head_width_, graph.buffer_dtype);
     plan::Op& op = graph.kernel(plan::Kernel::rotary_table, "rotary_table", {table}, {context_, head_width_});
@@ -45,7 +55,9 @@ plan::Tensor Rotary::make(Graph& graph) const {
 
 plan::Tensor Rotary::turn(Graph& graph, const std::string& path, const plan::Tensor& x, int turned,
                           int heads) const {
-    const std::int64_t context = own_tokens(graph, context_);
+    // With a cache each row has its own row of the table.
+    const std::int64_t context =
+        own_tokens(graph, context_) * (graph.cached ? std::int64_t{graph.samples} : 1);
     const std::int64_t batch = x.elements() / (context * heads * head_width_);
     const plan::Tensor angles = graph.shared;
     const std::array<std::int64_t, 6> dims = {batch, context,     turned,
@@ -100,16 +112,42 @@ plan::Tensor SelfAttention::forward(Graph& graph, const plan::Tensor& x) {
         qkv = shape_.rotary->turn(graph, path + ".qkv", qkv, shape_.heads + shape_.kv_heads,
                                   shape_.heads + 2 * shape_.kv_heads);
     }
+    if (graph.cached) store_keys(graph, qkv, batch);
     plan::Tensor y = graph.context > 1 ? attend_in_context_group(graph, path, qkv, shape_)
-                     : shape_.fused    ? attend_fused(graph, qkv, batch)
-                                       : attend(graph, qkv, batch);
+                     : graph.cached && !graph.cached->prefill ? attend_to_cache(graph, qkv, batch)
+                     : shape_.fused                           ? attend_fused(graph, qkv, batch)
+                                                              : attend(graph, qkv, batch);
     qkv = {};
     y = call(graph, child(1), y);
     return shape_.dropout > 0 ? call(graph, child(2), y) : y;
 }
 
+std::int64_t SelfAttention::keys_of_token() const {
+    return std::int64_t{2} * shape_.kv_heads * (shape_.width / shape_.heads);
+}
+
+void SelfAttention::store_keys(Graph& graph, const plan::Tensor& qkv, std::int64_t batch) const {
+    graph.kernel(plan::Kernel::store_keys, "store_keys",
+                 {graph.cached->keys[static_cast<std::size_t>(id)], qkv, graph.cached->positions},
+                 {batch, graph.cached->tokens, shape_.heads, shape_.width, shape_.kv_heads, shape_.context});
+}
+
+plan::Tensor SelfAttention::attend_to_cache(Graph& graph, const plan::Tensor& qkv, std::int64_t batch) {
+    const std::int64_t tokens = graph.cached->tokens;
+    plan::Tensor y = output_of(graph, path + ".attention", batch * tokens * shape_.width, false);
+    const plan::PlanBuilder::Range range(graph.builder, "aten::scaled_dot_product_attention");
+    // As many pairs as there are if the whole context is seen.
+    graph.kernel(
+        plan::Kernel::cached_attention_forward, "cached_attention",
+        {y, qkv, graph.cached->keys[static_cast<std::size_t>(id)], graph.cached->positions},
+        {batch, tokens, shape_.heads, shape_.width, shape_.kv_heads, shape_.context},
+        kernels::context_attention_forward_flops(batch, tokens * shape_.context, shape_.width, shape_.heads));
+    return y;
+}
+
 plan::Tensor SelfAttention::attend(Graph& graph, const plan::Tensor& qkv, std::int64_t batch) {
-    const std::int64_t context = shape_.context, heads = shape_.heads, width = shape_.width;
+    const std::int64_t context = own_tokens(graph, shape_.context), heads = shape_.heads,
+                       width = shape_.width;
     const std::array<std::int64_t, 6> dims = {batch, context,         heads,
                                               width, shape_.kv_heads, shape_.causal ? 0 : 1};
     plan::Tensor y = output_of(graph, path + ".attention", batch * context * width, wants(graph, qkv));
@@ -139,7 +177,8 @@ plan::Tensor SelfAttention::attend(Graph& graph, const plan::Tensor& qkv, std::i
 
 // The names are those of PyTorch's flash attention.
 plan::Tensor SelfAttention::attend_fused(Graph& graph, const plan::Tensor& qkv, std::int64_t batch) {
-    const std::int64_t context = shape_.context, heads = shape_.heads, width = shape_.width;
+    const std::int64_t context = own_tokens(graph, shape_.context), heads = shape_.heads,
+                       width = shape_.width;
     const std::array<std::int64_t, 6> dims = {batch, context,         heads,
                                               width, shape_.kv_heads, shape_.causal ? 0 : 1};
     plan::Tensor y = output_of(graph, path + ".attention", batch * context * width, wants(graph, qkv));

@@ -48,8 +48,12 @@ class SelfAttention final : public Module {
   public:
     SelfAttention(std::string attribute, const AttentionShape& shape);
     plan::Tensor forward(Graph& graph, const plan::Tensor& input) override;
+    // Elements that a token has in a key/value cache.
+    std::int64_t keys_of_token() const;
 
   private:
+    void store_keys(Graph& graph, const plan::Tensor& qkv, std::int64_t batch) const;
+    plan::Tensor attend_to_cache(Graph& graph, const plan::Tensor& qkv, std::int64_t batch);
     plan::Tensor attend(Graph& graph, const plan::Tensor& qkv, std::int64_t batch);
     plan::Tensor attend_fused(Graph& graph, const plan::Tensor& qkv, std::int64_t batch);
 

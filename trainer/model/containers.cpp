@@ -8,6 +8,22 @@
 
 namespace shardscope::trainer::model {
 
+namespace {
+
+// Of each sequence the row whose logits are wanted: the head computes no others.
+plan::Tensor last_rows(Graph& graph, const plan::Tensor& x) {
+    const std::int64_t rows = graph.samples * graph.cached->tokens;
+    if (graph.cached->tokens == 1) return x;
+    const std::int64_t width = x.elements() / rows;
+    plan::Tensor last = output_of(graph, "last rows", graph.samples * width, false);
+    const plan::PlanBuilder::Range range(graph.builder, "aten::index_select");
+    graph.kernel(plan::Kernel::embedding_forward, "index_select", {last, graph.cached->last, x},
+                 {graph.samples, width});
+    return last;
+}
+
+}  // namespace
+
 Sequential::Sequential(std::string attribute, std::vector<std::unique_ptr<Module>> modules)
     : Module("Sequential", std::move(attribute)) {
     children() = std::move(modules);
@@ -20,7 +36,10 @@ plan::Tensor Sequential::forward(Graph& graph, const plan::Tensor& input) {
 plan::Tensor call_stage(Graph& graph, Module& parent, const plan::Tensor& input) {
     plan::Tensor x = input;
     const std::size_t end = std::min(graph.stage.end, parent.children().size());
-    for (std::size_t i = graph.stage.first; i < end; ++i) x = call(graph, *parent.children()[i], x);
+    for (std::size_t i = graph.stage.first; i < end; ++i) {
+        if (graph.cached && i + 1 == end) x = last_rows(graph, x);
+        x = call(graph, *parent.children()[i], x);
+    }
     return x;
 }
 

@@ -29,9 +29,9 @@
 
 namespace shardscope::trainer::model {
 
-// The tokens that a rank has of each sample.
+// The tokens of each sample that a rank has in this forward.
 inline std::int64_t own_tokens(const Graph& graph, std::int64_t context) {
-    return context / graph.context;
+    return graph.cached ? graph.cached->tokens : context / graph.context;
 }
 
 // The places in their sequence of the rank's tokens, and their rows of a table of `width` columns.

@@ -72,6 +72,13 @@ plan::Tensor PositionEmbedding::forward(Graph& graph, const plan::Tensor& x) {
     const std::int64_t batch = (graph.sequence ? rows * graph.tensor : rows) / context;
     plan::Arg table = graph.store.parameter(parameters()[kWeight]);
     plan::Tensor own_table, positions;
+    if (graph.cached && !graph.cached->prefill) {
+        plan::Tensor of_positions = output_of(graph, path + ".output", rows * width_, false);
+        const plan::PlanBuilder::Range range(graph.builder, "aten::embedding");
+        graph.kernel(plan::Kernel::embedding_forward, "embedding_forward",
+                     {of_positions, graph.cached->positions, table}, {rows, width_});
+        return add(graph, x, of_positions);
+    }
     if (graph.context > 1) {  // the rows of the rank's own tokens
         positions = own_positions(graph, context_);
         own_table = graph.activation(path + ".own rows", context * width_);

@@ -8,6 +8,14 @@
 
 namespace shardscope::trainer::model {
 
+namespace {
+
+std::int64_t decodes(const Graph& graph) {
+    return graph.cached && !graph.cached->prefill ? 1 : 0;
+}
+
+}  // namespace
+
 Linear::Linear(std::string attribute, int in, int out, bool bias, float normal_std,
                kernels::ActivationKind fused, const TensorCut& cut)
     : Module("Linear", std::move(attribute)),
@@ -59,7 +67,7 @@ plan::Tensor Linear::output(Graph& graph, const plan::Tensor& x, bool wanted) {
     const plan::PlanBuilder::Range range(graph.builder, "aten::linear");
     const bool adds_bias = bias_ && !is_summed();
     check_output(graph, graph.kernel(plan::Kernel::linear_forward, matmul_name(graph, "nt"),
-                                     with_parameters(graph, {y, x}), {rows, in_, out_},
+                                     with_parameters(graph, {y, x}), {rows, in_, out_, decodes(graph)},
                                      kernels::linear_forward_cost(rows, in_, out_, adds_bias).flops));
     if (!is_summed()) return y;
     y = leave_tensor_region(graph, y);
@@ -81,13 +89,13 @@ plan::Tensor Linear::activated_output(Graph& graph, const plan::Tensor& x, bool 
     const plan::PlanBuilder::Range range(graph.builder, "aten::_addmm_activation");
     if (relu) {
         check_output(graph, graph.kernel(plan::Kernel::linear_relu_forward, matmul_name(graph, "nt_relu"),
-                                         with_parameters(graph, {y, x}), {rows, in_, out_},
+                                         with_parameters(graph, {y, x}), {rows, in_, out_, decodes(graph)},
                                          kernels::linear_relu_forward_cost(rows, in_, out_, bias_).flops));
     } else {
         check_output(
             graph, graph.kernel(plan::Kernel::linear_gelu_forward, matmul_name(graph, "nt_gelu"),
                                 with_parameters(graph, {y, keeps_sum ? given.view : plan::Arg{}, x}),
-                                {rows, in_, out_},
+                                {rows, in_, out_, decodes(graph)},
                                 kernels::linear_gelu_forward_cost(rows, in_, out_, bias_, keeps_sum).flops));
     }
     graph.activated = {given.view.buffer, y};

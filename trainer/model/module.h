@@ -124,6 +124,16 @@ struct GraphSettings {
     ChildRange stage;   // the part of the model that this forward calls
 };
 
+// A forward of a few tokens of each sequence, which attend to what those before them left in a key/value
+// cache (kernels/cached_attention.h).
+struct Cached {
+    std::int64_t tokens = 1;      // of each sequence, in this forward
+    bool prefill = false;         // nothing is in the cache yet: the tokens are the first ones
+    plan::Arg positions;          // of the tokens in their sequences, int32 [samples, tokens]
+    plan::Arg last;               // the row of each sequence whose logits are wanted, int32 [samples]
+    std::vector<plan::Arg> keys;  // by module id: where an attention's keys and values are
+};
+
 // The context of a forward(). Gradients are wanted while the tape records.
 struct Graph : GraphSettings {
     plan::PlanBuilder& builder;
@@ -136,6 +146,7 @@ struct Graph : GraphSettings {
     // rotary table), and the rows of what the experts compute.
     plan::Tensor shared = {};
     Routed routed = {};
+    const Cached* cached = nullptr;  // null: every token of each sequence is in this forward
 
     plan::Tensor activation(std::string name, std::int64_t elements) const {
         return activation(std::move(name), elements, dtype);

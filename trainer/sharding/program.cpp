@@ -18,13 +18,13 @@ namespace shardscope::trainer::sharding {
 
 namespace {
 
-// To generate text, one rank holds everything and reads one sample.
-job::Job job_for(job::Job job, Purpose purpose) {
+// To generate text, one rank holds everything and reads one sample of each text.
+job::Job job_for(job::Job job, Purpose purpose, int texts) {
     if (purpose == Purpose::train) return job;
     job.parallel.tensor = 1;
     job.parallel.sequence = false;
     job = on_one_tensor_group(std::move(job));
-    job.data.batch = 1;
+    job.data.batch = texts;
     job.train = {};
     job.precision = {};
     job.memory = {};
@@ -74,16 +74,22 @@ Program::Program(const job::Job& job, Purpose purpose)
     check_messages();
 }
 
+Program::Program(const job::Job& job, const Texts& texts)
+    : Program(job, workload_of_job(), Purpose::generate, 0, nullptr, texts) {
+    add_units_of(*this);
+}
+
 Program::Program(const job::Job& job, std::unique_ptr<Workload> workload, Purpose purpose, int role,
-                 const Stages* of_another)
-    : job_(job_for(job, purpose)),
+                 const Stages* of_another, const Texts& texts)
+    : job_(job_for(job, purpose, texts.count)),
       role_(role),
       workload_(std::move(workload)),
       tree_(number_modules(wrap_model(job_, *workload_))),
       stages_(job_.parallel.pipeline > 1 ? std::optional(make_stages(job_, tree_, role, of_another))
                                          : std::nullopt),
       parallelism_(make_parallelism(job_, tree_)),
-      purpose_(purpose) {
+      purpose_(purpose),
+      texts_(texts) {
     make_plans();
 }
 
@@ -150,13 +156,11 @@ void Program::make_plans() {
         workspace_ = declare("workspaces of matrix products", plan::MemorySpace::device,
                              2 * job_.memory.gemm_workspace_bytes);
     }
+    if (texts_.prompt > 0) declare_cache();
     loss_event_ = parallelism_->lasting_events();
 
     setup_ = make_setup();
-    if (purpose_ == Purpose::generate) {
-        evaluation_ = make_evaluation();
-        return;
-    }
+    if (purpose_ == Purpose::generate) return make_generation();
     // A step's Plan depends on the state that the step before left; once a step leaves the state that it
     // found, all later Plans are the same.
     for (std::string before = state_key();; before = state_key()) {
@@ -179,7 +183,8 @@ std::string Program::state_key() const {
 std::vector<const plan::Plan*> Program::plans() const {
     std::vector<const plan::Plan*> all = {&setup_, &finish_};
     for (const plan::Plan& step : steps_) all.push_back(&step);
-    if (evaluation_) all.push_back(&*evaluation_);
+    for (const std::optional<plan::Plan>* plan : {&evaluation_, &prefill_, &decode_})
+        if (*plan) all.push_back(&**plan);
     return all;
 }
 
@@ -188,9 +193,16 @@ MemoryPrediction Program::predict() const {
     plan::MemoryAccount account;
     account.walk(setup_);
     account.take_peak();
-    for (std::size_t i = 0; i <= steps_.size(); ++i) {  // the steady Plan twice
-        account.walk(step(i));
+    const auto walk = [&](const plan::Plan& plan) {
+        account.walk(plan);
         prediction.steps.push_back(account.take_peak());
+    };
+    if (purpose_ == Purpose::generate) {
+        for (const plan::Plan* plan : {prefill(), decode()})
+            if (plan) walk(*plan);
+        if (!prefill()) walk(*evaluation());
+    } else {
+        for (std::size_t i = 0; i <= steps_.size(); ++i) walk(step(i));  // the steady Plan twice
     }
     prediction.peak = account.counter().peak();
     return prediction;
@@ -226,6 +238,7 @@ plan::Plan Program::make_setup() {
         if (norm_host_ >= 0) builder.allocate(norm_host_, plan::Stream::host);
         if (losses_ >= 0) builder.allocate(losses_, plan::Stream::compute);
         if (workspace_ >= 0) builder.allocate(workspace_, plan::Stream::compute);
+        if (cache_ >= 0) builder.allocate(cache_, plan::Stream::compute);
         parallelism_->set_up_buffers(builder);
         parallelism_->setup(builder);
         // Set-up fills it from the checkpoint; without one, the first step makes it, as in PyTorch.
@@ -369,11 +382,9 @@ plan::Plan Program::make_finish() {
     return builder.take();
 }
 
-// A forward that leaves nothing behind, and its result.
+// A forward of held-out samples, which leaves nothing behind, and its result.
 plan::Plan Program::make_evaluation() {
-    const bool generates = purpose_ == Purpose::generate;
-    plan::PlanBuilder builder =
-        new_builder(generates ? plan::PlanKind::generation : plan::PlanKind::validation);
+    plan::PlanBuilder builder = new_builder(plan::PlanKind::validation);
     parallelism_->begin_evaluation(builder);
     {
         const plan::PlanBuilder::Scope scope(builder, plan::Phase::validation, -1, -1);
@@ -388,28 +399,25 @@ plan::Plan Program::make_evaluation() {
         } else {
             batch = workload_->load_batch(builder, job_, {});
             output = call(graph, *tree_.root, batch.input);
-            result = generates ? to_dtype(graph, output, plan::DType::fp32)
-                               : workload_->loss(graph, job_, output, batch.target);
-            if (!generates) accuracy = model::accuracy(graph, job_, output, batch.target);
+            result = workload_->loss(graph, job_, output, batch.target);
+            accuracy = model::accuracy(graph, job_, output, batch.target);
         }
         if (!result) {  // of a stage before the last
             parallelism_->end_evaluation();
             return builder.take();
         }
-        const std::int64_t bytes = generates ? result.bytes() : kDouble;
-        const std::int64_t all_bytes = bytes + (accuracy ? kDouble : 0);
-        const plan::Tensor on_host = builder.new_tensor(
-            generates ? "logits (host)" : "validation loss (host)", plan::MemoryCategory::other,
-            all_bytes / size_of(generates ? plan::DType::fp32 : plan::DType::fp64),
-            generates ? plan::DType::fp32 : plan::DType::fp64, plan::Stream::host, plan::MemorySpace::pinned);
+        const std::int64_t bytes = kDouble + (accuracy ? kDouble : 0);
+        const plan::Tensor on_host = builder.new_tensor("validation loss (host)", plan::MemoryCategory::other,
+                                                        bytes / size_of(plan::DType::fp64), plan::DType::fp64,
+                                                        plan::Stream::host, plan::MemorySpace::pinned);
         const plan::BufferId host = on_host.view.buffer;
-        builder.memcpy({host, 0, bytes}, {result.view.buffer, 0, bytes}, traces::schema::kCopyDeviceToHost);
-        if (accuracy) builder.memcpy({host, bytes, kDouble}, accuracy, traces::schema::kCopyDeviceToHost);
+        builder.memcpy({host, 0, kDouble}, {result.view.buffer, 0, kDouble},
+                       traces::schema::kCopyDeviceToHost);
+        if (accuracy) builder.memcpy({host, kDouble, kDouble}, accuracy, traces::schema::kCopyDeviceToHost);
         const plan::EventId copied = builder.new_event();
         builder.record(copied, plan::Stream::compute);
         builder.host_wait(copied);
-        builder.host_call(generates ? plan::HostCall::read_logits : plan::HostCall::read_validation_loss,
-                          generates ? "read_logits" : "read_validation_loss", {on_host});
+        builder.host_call(plan::HostCall::read_validation_loss, "read_validation_loss", {on_host});
         parallelism_->end_evaluation();
     }
     return builder.take();

@@ -24,7 +24,13 @@ namespace shardscope::trainer::sharding {
 // The purpose of a Program.
 enum class Purpose : std::uint8_t {
     train,     // set-up, steps, finish; validation if the job holds out text
-    generate,  // set-up and the forward of one sample, on one rank that holds everything
+    generate,  // set-up and forwards of texts to continue, on one rank that holds everything
+};
+
+// Texts that are continued together.
+struct Texts {
+    int count = 1;
+    int prompt = 0;  // tokens of the longest, at most model.context; 0: no key/value cache is kept
 };
 
 // The memory account of a run.
@@ -42,6 +48,9 @@ class Program {
     // Throws JobError if the job is impossible (a wrap policy that matches nothing). With checkpoint.load the
     // optimizer's state exists from set-up on.
     explicit Program(const job::Job& job, Purpose purpose = Purpose::train);
+    // To generate: evaluation() reads the last model.context tokens of each text. With a cache, prefill()
+    // reads the prompts and decode() one more token of each text.
+    Program(const job::Job& job, const Texts& texts);
     // The same for a workload that a job file cannot describe, which has no pipeline: each role needs one.
     Program(const job::Job& job, std::unique_ptr<Workload> workload, Purpose purpose = Purpose::train);
     Program(const Program&) = delete;  // its parts refer to each other
@@ -83,9 +92,10 @@ class Program {
     // Whether a rank of this role computes losses; of a pipeline, those of the last stage do.
     bool has_loss() const { return !stages_ || stages_->place_of(stages_->count() - 1) == role_; }
 
-    // One batch of held-out samples, forward only (null if nothing is held out); with Purpose::generate, one
-    // sample.
+    // One batch of held-out samples, forward only (null if nothing is held out), or of texts to continue.
     const plan::Plan* evaluation() const { return evaluation_ ? &*evaluation_ : nullptr; }
+    const plan::Plan* prefill() const { return prefill_ ? &*prefill_ : nullptr; }
+    const plan::Plan* decode() const { return decode_ ? &*decode_ : nullptr; }
 
     // Predicts the memory of the whole run: set-up, warm-up, steady step.
     MemoryPrediction predict() const;
@@ -105,7 +115,7 @@ class Program {
         plan::Tensor output, input, target, loss;
     };
     Program(const job::Job& job, std::unique_ptr<Workload> workload, Purpose purpose, int role,
-            const Stages* of_another);
+            const Stages* of_another, const Texts& texts = {});
     void make_plans();
     void add_units_of(Program& role);
     void check_messages() const;
@@ -120,6 +130,10 @@ class Program {
     plan::Plan make_step(plan::PlanKind kind);
     plan::Plan make_finish();
     plan::Plan make_evaluation();
+    void declare_cache();
+    void make_generation();
+    plan::Plan make_forward(plan::Phase phase, const char* name, model::Cached* cached);
+    void read_logits(plan::PlanBuilder& builder, const plan::Tensor& logits) const;
     std::string state_key() const;
 
     job::Job job_;
@@ -129,6 +143,9 @@ class Program {
     std::optional<Stages> stages_;  // of a pipeline
     std::unique_ptr<Parallelism> parallelism_;
     Purpose purpose_;
+    Texts texts_;                      // that are continued
+    plan::BufferId cache_ = -1;        // device: keys and values of all layers
+    std::vector<plan::Arg> keys_;      // by module id: an attention's part of it
     plan::BufferId loss_host_ = -1;    // pinned: the losses of the previous step, one per micro-batch
     plan::BufferId finite_host_ = -1;  // pinned: the flag that kernels write (see KernelOp::checks_output)
     plan::BufferId norm_host_ = -1;    // pinned: the gradient norm of the previous step; -1: not reported
@@ -138,7 +155,7 @@ class Program {
     plan::EventId loss_event_ = -1;  // the copies have ended
     bool loss_pending_ = false;
     plan::Plan setup_, finish_;
-    std::optional<plan::Plan> evaluation_;
+    std::optional<plan::Plan> evaluation_, prefill_, decode_;
     std::vector<plan::Plan> steps_;
     std::vector<std::unique_ptr<Program>> others_;  // of role 0: those of roles 1, 2, …
     std::vector<UnitInfo> units_;

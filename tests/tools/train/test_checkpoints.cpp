@@ -165,12 +165,65 @@ TEST_F(Checkpoints, GenerateTextThatTheModelHasSeen) {
         generating.insert(generating.end(), vocabulary.begin(), vocabulary.end());
         const Outcome first = train(generating), second = train(generating);
         EXPECT_EQ(first.status, 0) << first.err;
-        EXPECT_EQ(first.err, "");
+        EXPECT_THAT(first.err, AllOf(StartsWith("1 prompt of "), HasSubstr(" tokens: first token after "),
+                                     HasSubstr(" without the cache, because the context of 32 was full")));
         EXPECT_THAT(first.out, AllOf(StartsWith("every good boy number "),
                                      HasSubstr(" does fine and so does every girl\nevery good boy number ")));
         EXPECT_GE(first.out.size(), 400U);  // 400 tokens of one byte or more
         EXPECT_EQ(first.out, second.out) << "the same seed draws the same text";
     }
+}
+
+// A key/value cache changes how fast a text comes, not which.
+TEST_F(Checkpoints, GenerateTheSameTextWithAndWithoutACache) {
+    for (const char* type : {"gpt", "llama"}) {
+        const Words model = {std::string("--model.type=") + type, "--model.context=64", "--fsdp.wrap=root"};
+        const auto with = [&](Words words) {
+            words.insert(words.end(), model.begin(), model.end());
+            return gpt(words);
+        };
+        train_json(with({"--run.steps=40", "--overwrite", "--checkpoint.save=" + save()}));
+        Words generate = {"--checkpoint.load=" + save(),
+                          "--generate",
+                          "every good",
+                          "--generate",
+                          "girl",
+                          "--tokens",
+                          "80",
+                          "--format",
+                          "json"};
+        const Outcome cached = train(with(generate));
+        generate.emplace_back("--no-cache");
+        const Outcome whole = train(with(generate));
+        ASSERT_EQ(cached.status, 0) << cached.err;
+        const Json one = Json::parse(cached.out), other = Json::parse(whole.out);
+        EXPECT_EQ(one.at("texts"), other.at("texts"));
+        ASSERT_EQ(one.at("texts").size(), 2U);
+        EXPECT_EQ(one["texts"][1].at("prompt"), "girl");
+        EXPECT_GE(one["texts"][1].at("continued").get<std::string>().size(), 80U);
+        EXPECT_NE(one["texts"][0], one["texts"][1]);
+        // The longer text fills the context after 54 tokens, the 55th is read with it moved on.
+        EXPECT_EQ(one.at("tokens_after_whole_context"), 25);
+        EXPECT_EQ(other.at("tokens_after_whole_context"), 80);
+        EXPECT_EQ(one.at("latencies_s").size(), 79U);
+        EXPECT_GT(one.at("tokens_per_s").get<double>(), 0);
+        EXPECT_LE(one.at("latency_ms").at("median").get<double>(), one.at("latency_ms").at("p99"));
+    }
+}
+
+TEST_F(Checkpoints, GenerateAsPrefillAndDecodeInATrace) {
+    train_json(gpt({"--run.steps=1", "--checkpoint.save=" + save()}));
+    const std::string trace = folder_ / "generated.sqlite";
+    const Outcome outcome = train(gpt({"--checkpoint.load=" + save(), "--generate", "every", "--generate",
+                                       "good", "--tokens=5", "--trace", trace}));
+    ASSERT_EQ(outcome.status, 0) << outcome.err;
+    EXPECT_THAT(outcome.out, AllOf(StartsWith("[1] every"), HasSubstr("\n[2] good")));
+    EXPECT_THAT(outcome.err, HasSubstr("Trace: " + trace));
+    const auto steps = [&](const std::string& phase) {
+        return number(trace, "SELECT COUNT(*) FROM ranges WHERE name = '" + phase + "'");
+    };
+    EXPECT_EQ(steps("prefill"), 1);
+    EXPECT_EQ(steps("decode"), 4);
 }
 
 // Whatever mesh has trained a model, one rank that holds everything prints its text, with the job of that
