@@ -72,6 +72,12 @@ TEST_F(SampleQueries, KernelSpread) {
                                      chars("300.000 µs"), chars("300.000 µs"), chars("300.000 µs"))));
 }
 
+TEST_F(SampleQueries, Compression) {
+    // A rank of two sends half of the 4096 bytes of a gather, and would send all of an all-reduce.
+    EXPECT_THAT(rows_of("compression.sql"), Contains(ElementsAre(whole(0), chars("root"), whole(1), whole(1),
+                                                                 real(2048), real(4096), real(2))));
+}
+
 TEST_F(SampleQueries, HiddenCollectives) {
     // The gather runs from 100 to 150 us, sgemm from 200 us on: nothing hides the gather.
     EXPECT_THAT(rows_of("hidden_collectives.sql"),

@@ -26,11 +26,14 @@ enum Factor {
     model,
     ranks,
     optimizer,
-    clip
+    clip,
+    hook
 };
-inline constexpr std::size_t kFactors = 13;
+inline constexpr std::size_t kFactors = 14;
 // The number of values of each factor.
-inline constexpr std::array<int, kFactors> kValues = {6, 3, 3, 2, 2, 2, 2, 3, 3, 4, 3, 3, 2};
+inline constexpr std::array<int, kFactors> kValues = {6, 3, 3, 2, 2, 2, 2, 3, 3, 4, 3, 3, 2, 5};
+// Those of the hook. With all elements top-k sends what is reduced without a hook.
+inline constexpr std::array kHooks = {"none", "bf16", "fp16", "powersgd:1", "topk:1"};
 inline constexpr std::array<int, 3> kRanks = {1, 2, 4};
 
 using Point = std::array<int, kFactors>;
@@ -44,6 +47,8 @@ inline bool possible(const Point& p) {
     if (p[strategy] == 3 && kRanks[static_cast<std::size_t>(p[ranks])] != 4) return false;  // groups of 2
     if (p[strategy] == 2 && (p[offload] != 0 || p[layout] != 0)) return false;              // NO_SHARD
     if (p[layout] == 1 && p[limiter] != 0) return false;  // fully_shard has no limiter
+    if (is_fsdp(p) && p[hook] != 0) return false;
+    if (p[hook] > 2 && p[accumulation] == 1) return false;  // a hook that keeps an error reduces once
     if (!is_fsdp(p)) {
         for (const Factor f : {wrap, backward, forward, limiter, offload, layout}) {
             if (p[f] != 0) return false;
@@ -55,7 +60,7 @@ inline bool possible(const Point& p) {
 inline std::string describe(const Point& p) {
     static constexpr const char* kNames[] = {
         "strategy",     "wrap",   "backward", "forward", "limiter",   "offload", "checkpointing",
-        "accumulation", "layout", "model",    "ranks",   "optimizer", "clip"};
+        "accumulation", "layout", "model",    "ranks",   "optimizer", "clip",    "hook"};
     std::string text;
     for (std::size_t f = 0; f < kFactors; ++f)
         text += std::string(f ? " " : "") + kNames[f] + "=" + std::to_string(p[f]);
@@ -105,6 +110,7 @@ inline job::Job job_at(const Point& p, const SampleText& text) {
     if (!is_fsdp(p)) {
         job.ddp.shard_optimizer = p[strategy] == 5;
         job.ddp.first_bucket_mb = job.ddp.bucket_cap_mb = 0.002;
+        job.ddp.comm_hook = job::parse_comm_hook(kHooks[static_cast<std::size_t>(p[hook])]);
         return with_mode(job, job::ParallelMode::ddp);
     }
     job = with_wrap(job, std::array{std::string("root"), "module:" + block,
@@ -125,10 +131,15 @@ inline job::Job job_at(const Point& p, const SampleText& text) {
     return job;
 }
 
+// Whether what is summed is compressed.
+inline bool compresses(const Point& p) {
+    return p[hook] > 0 && p[hook] < 4;
+}
+
 // Whether the bits equal the reference's; otherwise the sums over ranks or micro-batches are in another
 // order.
 inline bool same_bits(const Point& p) {
-    return p[accumulation] == 0 && p[strategy] != 3;
+    return p[accumulation] == 0 && p[strategy] != 3 && !compresses(p);
 }
 
 using Pair = std::tuple<int, int, int, int>;  // factor, value, factor, value

@@ -64,6 +64,12 @@ std::vector<job::Job> jobs(const testing::SampleText& text) {
             all.push_back(job);
         }
     }
+    for (const char* hook : {"fp16", "powersgd:1", "topk:0.05"}) {
+        job::Job job = testing::with_mode(testing::gpt_job(text, 2, 2), job::ParallelMode::ddp);
+        job.ddp.comm_hook = job::parse_comm_hook(hook);
+        job.ddp.first_bucket_mb = job.ddp.bucket_cap_mb = 0.02;
+        all.push_back(job);
+    }
     return all;
 }
 

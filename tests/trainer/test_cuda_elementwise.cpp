@@ -45,6 +45,7 @@ std::vector<KernelCase<T>> cases(std::size_t n) {
         {"add into an input", of(plan::Kernel::add).args(x).again(0).args(y)},
         {"accumulate", of(plan::Kernel::accumulate).args(y, x)},
         {"accumulate the other type", other.args(y, as<Other>(normals(n, "x")))},
+        {"subtract", of(plan::Kernel::subtract).args(y, x)},
         {"scale", of(plan::Kernel::scale, {0.3}).args(x)},
         {"scale by a factor on the device", of(plan::Kernel::scale_by).args(x, Floats{0.7f})},
 #define ACTIVATION(name, ...)                                                                        \

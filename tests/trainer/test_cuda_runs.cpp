@@ -32,6 +32,7 @@ job::Job job_of(const Point& p, const testing::SampleText& text, std::size_t num
     job.run.steps = 3;
     const bool can_fuse = job.model.type != job::ModelType::mlp && job.model.type != job::ModelType::bert;
     if (number % 2 == 1 && can_fuse) job.model.attention = job::AttentionKind::fused;
+    if (!traits(job.ddp.comm_hook.kind).on_gpu) job.ddp.comm_hook = {};  // load_job refuses it
     return job;
 }
 
@@ -217,6 +218,17 @@ TEST(CudaRuns, DelaysInStreamsAndPoisonChangeNoBit) {
         executor::RunOptions options;
         options.test.poison = true;
         EXPECT_EQ(run_played(job, options).losses, calm) << testing::describe(points[i]);
+    }
+}
+
+// From step 2 on gradients are compressed, so that the losses after it show it.
+TEST(CudaRuns, CommunicationHooksGiveTheLossesOfTheCpu) {
+    for (const char* hook : {"bf16", "fp16", "powersgd:2"}) {
+        job::Job job = testing::with_mode(testing::mlp_job(3, 24, 2, 2), job::ParallelMode::ddp);
+        job.run.steps = 6;
+        job.optimizer.lr = 0.1;
+        job.ddp.comm_hook = job::parse_comm_hook(hook);
+        expect_near(run_played(job).losses, run(job).losses, 1e-5, hook);
     }
 }
 

@@ -286,5 +286,23 @@ TEST_F(CudaCopies, RefuseAPlanWithoutThePlacesOfThePieces) {
     EXPECT_THROW(cat.run(), std::logic_error);
 }
 
+// --- orthonormal vectors -----------------------------------------------------------------------------------
+
+class CudaOrthogonalize : public CudaTest {};
+
+// Matrices of 3 vectors of 70 and of 5000 numbers, one of zeros among those of the first.
+TEST_F(CudaOrthogonalize, MakesTheCpusVectors) {
+    const std::vector<plan::Segment> segments = {{0, 0, 210}, {1, 215, 15000}};
+    for (const std::int64_t by_rows : {0, 1}) {
+        for (const double epsilon : {0.0, 0.25}) {
+            Floats matrices = normals(15215, "matrices");
+            for (int i = 0; i < 70; ++i)
+                matrices[static_cast<std::size_t>(by_rows != 0 ? 70 + i : 3 * i + 1)] = 0;
+            Comparison both(plan::Kernel::orthogonalize, plan::DType::fp32, {3, by_rows}, {epsilon});
+            both.arg(matrices).run(at_place(0, segments)).expect_near<float>(0);
+        }
+    }
+}
+
 }  // namespace TEST_FILE
 }  // namespace shardscope::trainer::cuda

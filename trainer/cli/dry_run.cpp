@@ -98,8 +98,13 @@ std::string plans_text(const sharding::Program& role, const plan::PlanLabels& la
         out += title + "\n" + print_plan(plan, labels, live) + "\n";
     };
     section("Set-up", role.setup());
-    for (std::size_t i = 0; i < role.warm_up_steps(); ++i) section(fmt::format("Step {}", i), role.step(i));
-    section(fmt::format("Steady step (from step {})", role.warm_up_steps()), role.step(role.warm_up_steps()));
+    const auto& stretches = role.stretches();
+    for (std::size_t i = 0; i + 1 < stretches.size(); ++i) {
+        const std::size_t first = stretches[i].first, last = stretches[i + 1].first - 1;
+        section(first == last ? fmt::format("Step {}", first) : fmt::format("Steps {} to {}", first, last),
+                stretches[i].plan);
+    }
+    section(fmt::format("Steady step (from step {})", role.warm_up_steps()), stretches.back().plan);
     if (role.evaluation() != nullptr) section("Validation, one batch", *role.evaluation());
     const plan::MemoryPeak peak = role.predict().peak;
     out += fmt::format("Predicted peak per rank: {} bytes, {} MiB\n", traces::store::grouped(peak.bytes),

@@ -70,6 +70,8 @@ std::vector<std::string> options(const job::Job& job) {
     if (job.parallel.mode == job::ParallelMode::ddp) {
         if (job.ddp.gradient_as_bucket_view) words.emplace_back("gradients as bucket views");
         if (job.ddp.static_graph) words.emplace_back("static graph");
+        if (job.ddp.comm_hook != defaults.ddp.comm_hook)
+            words.push_back("gradients compressed by " + to_text(job.ddp.comm_hook));
     }
     if (job.precision.param != job::Precision::fp32 || job.precision.reduce != job::Precision::fp32) {
         words.push_back(fmt::format("parameters in {}, reduced in {}", text_of(job, "precision.param"),

@@ -8,6 +8,9 @@ namespace {
 struct Sum {
     __device__ float operator()(float a, float b) const { return a + b; }
 };
+struct Difference {
+    __device__ float operator()(float a, float b) const { return a - b; }
+};
 struct Product {
     float factor;
     __device__ float operator()(float x) const { return x * factor; }
@@ -34,6 +37,12 @@ void accumulate(const DeviceContext& device, const X* x, T* y, std::size_t n) {
 }
 
 template <class T>
+void subtract(const DeviceContext& device, const T* x, T* y, std::size_t n) {
+    const T* before = y;
+    map(device, y, n, Difference{}, before, x);
+}
+
+template <class T>
 void scale(const DeviceContext& device, T* x, float factor, std::size_t n) {
     const T* before = x;
     map(device, x, n, Product{factor}, before);
@@ -53,6 +62,7 @@ void cast(const DeviceContext& device, const X* x, T* y, std::size_t n) {
 // NOLINTBEGIN(bugprone-macro-parentheses): a type takes none.
 #define SHARDSCOPE_INSTANTIATE(T)                                                 \
     template void add(const DeviceContext&, const T*, const T*, T*, std::size_t); \
+    template void subtract(const DeviceContext&, const T*, T*, std::size_t);      \
     template void scale(const DeviceContext&, T*, float, std::size_t);            \
     template void scale_by(const DeviceContext&, T*, const float*, std::size_t);
 // NOLINTEND(bugprone-macro-parentheses)

@@ -1,7 +1,7 @@
 // Element-wise sums, products and conversions on a CUDA device: trainer/kernels/elementwise.h, bit for bit.
 // T is float, Bf16 or Fp16; n elements; outputs may be exactly one of the inputs. Bound by memory; units of T
-// moved per element: add 3, accumulate 3, scale 2; a cast moves 6 bytes, accumulate of two types 10 into fp32
-// and 8 into a narrow type.
+// moved per element: add 3, accumulate 3, subtract 3, scale 2; a cast moves 6 bytes, accumulate of two types
+// 10 into fp32 and 8 into a narrow type.
 #pragma once
 
 #include <cstddef>
@@ -18,6 +18,10 @@ void add(const DeviceContext& device, const T* a, const T* b, T* y, std::size_t 
 // y += x; X is float or T, or T is float.
 template <class X, class T>
 void accumulate(const DeviceContext& device, const X* x, T* y, std::size_t n);
+
+// y -= x
+template <class T>
+void subtract(const DeviceContext& device, const T* x, T* y, std::size_t n);
 
 // x *= factor
 template <class T>

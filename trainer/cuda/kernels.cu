@@ -6,6 +6,7 @@
 #include "trainer/cuda/activation.h"
 #include "trainer/cuda/attention.h"
 #include "trainer/cuda/cached_attention.h"
+#include "trainer/cuda/compression.h"
 #include "trainer/cuda/context_attention.h"
 #include "trainer/cuda/copies.h"
 #include "trainer/cuda/dropout.h"
@@ -120,6 +121,16 @@ void step_segments(const Operands& o) {
                             {lr, o.scalar(0), 0, o.scalar(1), o.scalar(2)});
         default:
             return lamb(device, ranges, o.f(0), o.f(1), o.f64(2), lr);
+    }
+}
+
+void orthogonalize(const Operands& o) {
+    const auto rank = static_cast<std::size_t>(o.own.dims[0]);
+    for (const plan::Segment& segment : o.context.segments) {
+        const std::size_t length = static_cast<std::size_t>(segment.elements) / rank;
+        const bool by_rows = o.own.dims[1] != 0;
+        orthogonalize(o.device, o.f(0) + segment.first, by_rows ? rank : length, by_rows ? length : rank,
+                      by_rows, static_cast<float>(o.scalar(0)));
     }
 }
 
@@ -294,6 +305,8 @@ void launch_typed(const Operands& o) {
         case plan::Kernel::accumulate:
             return with_input_type<T>(input_type(o.own, 1),
                                       [&]<class X>(X) { accumulate(device, o.as<const X>(1), t(0), n); });
+        case plan::Kernel::subtract:
+            return subtract(device, in(1), t(0), n);
         case plan::Kernel::scale:
             return scale(device, t(0), static_cast<float>(o.scalar(0)), n);
         case plan::Kernel::scale_by:
@@ -435,6 +448,8 @@ bool launch_untyped(const Operands& o) {
         case plan::Kernel::chunk_cat:
         case plan::Kernel::chunk_split:
             return chunk_cat_or_split(o), true;
+        case plan::Kernel::orthogonalize:
+            return orthogonalize(o), true;
         case plan::Kernel::unscale:
             return unscale(device, o.f(0), n, static_cast<float>(1 / o.context.loss_scale), o.f(1)), true;
         case plan::Kernel::segment_squares:

@@ -12,6 +12,7 @@
 #include "trainer/kernels/attention_fused.h"
 #include "trainer/kernels/batch_norm.h"
 #include "trainer/kernels/cached_attention.h"
+#include "trainer/kernels/compression.h"
 #include "trainer/kernels/context_attention.h"
 #include "trainer/kernels/convolution.h"
 #include "trainer/kernels/dropout.h"
@@ -208,6 +209,8 @@ void run_typed(const Operands& o, const device::KernelContext& context) {
         case plan::Kernel::accumulate:
             return with_input_type<T>(input_type(o.own, 1),
                                       [&]<class X>(X) { k::accumulate(o.as<const X>(1), t(0), n); });
+        case plan::Kernel::subtract:
+            return k::subtract(in(1), t(0), n);
         case plan::Kernel::scale:
             return k::scale(t(0), static_cast<float>(o.own.scalars[0]), n);
         case plan::Kernel::scale_by:
@@ -340,6 +343,17 @@ bool run_on_images(const Operands& o) {
     }
 }
 
+void orthogonalize(const Operands& o, const device::KernelContext& context) {
+    const auto rank = static_cast<std::size_t>(o.own.dims[0]);
+    for (const plan::Segment& segment : context.segments) {
+        const std::size_t length = static_cast<std::size_t>(segment.elements) / rank;
+        const auto epsilon = static_cast<float>(o.own.scalars[0]);
+        float* matrix = o.f(0) + segment.first;
+        o.own.dims[1] != 0 ? k::orthogonalize_rows(matrix, rank, length, epsilon)
+                           : k::orthogonalize_columns(matrix, length, rank, epsilon);
+    }
+}
+
 // Kernels whose element types are fixed; false: the operation is not one of them.
 bool run_untyped(const Operands& o, const device::KernelContext& context) {
     const std::size_t n = o.n();
@@ -405,6 +419,16 @@ bool run_untyped(const Operands& o, const device::KernelContext& context) {
             return chunk_cat(o.op, o.data, context, true), true;
         case plan::Kernel::chunk_split:
             return chunk_cat(o.op, o.data, context, false), true;
+        case plan::Kernel::orthogonalize:
+            return orthogonalize(o, context), true;
+        case plan::Kernel::select_largest:
+            return k::select_largest(o.f(2), n, static_cast<std::size_t>(o.own.dims[1]),
+                                     o.as<std::int32_t>(0), o.f(1)),
+                   true;
+        case plan::Kernel::add_selected:
+            return k::add_selected(o.tokens(1), o.f(2), static_cast<std::size_t>(o.own.dims[1]), o.d(2),
+                                   static_cast<float>(o.own.scalars[0]), o.f(0), n),
+                   true;
         case plan::Kernel::unscale:
             k::scale(o.f(0), static_cast<float>(1 / context.loss_scale), n);
             if (!k::all_finite(o.f(0), n)) *o.f(1) = 1;

@@ -332,6 +332,39 @@ void Checks::strategy() {
     }
 }
 
+void Checks::comm_hook() const {
+    const DdpSection &ddp = job_.ddp, defaults;
+    const CommHookTraits& hook = traits(ddp.comm_hook.kind);
+    const bool compresses = ddp.comm_hook.kind != CommHookKind::none;
+    if (compresses && job_.parallel.mode != ParallelMode::ddp) {
+        refuse("ddp.comm_hook", "parallel.mode",
+               "only \"ddp\" reduces buckets of gradients; set parallel.mode to it, or omit the key");
+    }
+    if (job_.run.device == DeviceKind::cuda && !hook.on_gpu) {
+        refuse("ddp.comm_hook", "run.device",
+               fmt::format("{} has no kernels for a GPU; use \"powersgd:4\" or \"bf16\"", hook.name));
+    }
+    if (hook.keeps_error && job_.train.accumulation > 1 && job_.train.accumulation_sync) {
+        refuse("ddp.comm_hook", "train.accumulation_sync",
+               fmt::format("{} would compress again what it has reduced after the micro-batch before; set "
+                           "train.accumulation_sync to false",
+                           hook.name));
+    }
+    if (ddp.comm_hook_start != defaults.comm_hook_start && !hook.keeps_error) {
+        refuse("ddp.comm_hook_start", "ddp.comm_hook",
+               "only powersgd and topk begin later than the run; omit the key");
+    }
+    if (hook.keeps_error && job_.train.epochs == 0 && job_.run.steps <= ddp.comm_hook_start) {
+        refuse("ddp.comm_hook_start", "run.steps",
+               fmt::format("the first {} steps are reduced whole, and the run has {}; raise run.steps",
+                           ddp.comm_hook_start, job_.run.steps));
+    }
+    if (ddp.orthogonalization_epsilon != 0 && ddp.comm_hook.kind != CommHookKind::powersgd) {
+        refuse("ddp.orthogonalization_epsilon", "ddp.comm_hook",
+               "only powersgd makes columns orthogonal; omit the key");
+    }
+}
+
 void Checks::precision() {
     PrecisionSection& precision = job_.precision;
     if (!given("precision.reduce")) precision.reduce = precision.param;

@@ -31,6 +31,7 @@ class Checks {
         mesh();
         context();
         strategy();
+        comm_hook();
         expert_groups();
         precision();
         optimizer();
@@ -63,6 +64,7 @@ class Checks {
     void mesh() const;
     void context() const;
     void strategy();
+    void comm_hook() const;
     void precision();
     void loss_scale();
     void optimizer();

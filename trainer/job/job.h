@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "trainer/job/comm_hook.h"
 #include "trainer/kernels/activation_kinds.h"
 
 namespace shardscope::trainer::job {
@@ -259,6 +260,9 @@ struct DdpSection {
     bool static_graph = false;
     bool shard_optimizer = false;  // ZeRO stage 1
     bool broadcast_buffers = true;
+    CommHook comm_hook;
+    std::int64_t comm_hook_start = 2;      // powersgd, topk: steps of a run that are reduced whole before it
+    double orthogonalization_epsilon = 0;  // powersgd
 };
 
 struct TrainSection {

@@ -230,6 +230,12 @@ constexpr Cost adamw_cost(Count n) {
     return {14 * n, 4 * 7 * n};
 }
 
+// Each of `rank` vectors loses its parts along the ones before it, twice (a product and a sum for each
+// number, two times), and is divided by its norm.
+constexpr Count orthogonalize_flops(Count length, Count rank) {
+    return length * rank * (3 + 4 * (rank - 1));
+}
+
 constexpr Cost random_cost(Count n) {
     return {0, 4 * n};
 }

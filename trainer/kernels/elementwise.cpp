@@ -22,6 +22,13 @@ SHARDSCOPE_VECTOR_CLONES void accumulate(const X* x, T* y, std::size_t n) {
 }
 
 template <class T>
+SHARDSCOPE_VECTOR_CLONES void subtract(const T* x, T* y, std::size_t n) {
+    const T* before = y;
+    map(
+        y, n, [](float value, float less) SHARDSCOPE_INLINE_LAMBDA { return value - less; }, before, x);
+}
+
+template <class T>
 SHARDSCOPE_VECTOR_CLONES void scale(T* x, float factor, std::size_t n) {
     const T* before = x;
     map(
@@ -93,6 +100,7 @@ void sum_ranks(const double* const* inputs, int ranks, double* out, std::size_t 
 // NOLINTBEGIN(bugprone-macro-parentheses): a type takes none.
 #define SHARDSCOPE_INSTANTIATE(T)                           \
     template void add(const T*, const T*, T*, std::size_t); \
+    template void subtract(const T*, T*, std::size_t);      \
     template void scale(T*, float, std::size_t);            \
     template void copy(const T*, T*, std::size_t);          \
     template void sum_ranks(const T* const*, int, T*, std::size_t, double);

@@ -17,6 +17,10 @@ void add(const T* a, const T* b, T* y, std::size_t n);
 template <class X, class T>
 void accumulate(const X* x, T* y, std::size_t n);
 
+// y -= x
+template <class T>
+void subtract(const T* x, T* y, std::size_t n);
+
 // x *= factor
 template <class T>
 void scale(T* x, float factor, std::size_t n);

@@ -21,11 +21,12 @@ enum class KernelClass : std::uint8_t {
     embedding,
     loss,
     optimizer,
-    copy
+    copy,
+    compression
 };
-inline constexpr std::size_t kKernelClasses = 8;
+inline constexpr std::size_t kKernelClasses = 9;
 inline constexpr std::array<std::string_view, kKernelClasses> kKernelClassNames = {
-    "matmul", "attention", "norm", "elementwise", "embedding", "loss", "optimizer", "copy"};
+    "matmul", "attention", "norm", "elementwise", "embedding", "loss", "optimizer", "copy", "compression"};
 
 struct KernelArg {
     enum class Role : std::uint8_t { in, out, inout };

@@ -34,6 +34,7 @@ Ddp::Ddp(const job::Job& job, plan::Mesh mesh, const model::ModuleTree& tree,
          const std::vector<const model::Parameter*>& order)
     : Replicated(job, with_shards(mesh, job.ddp.shard_optimizer), tree, job.ddp.shard_optimizer),
       options_(job.ddp),
+      hook_(make_comm_hook(job)),
       counts_only_(job.ddp.static_graph),
       accumulation_sync_(job.train.accumulation_sync),
       bucket_of_(tree.parameters.size(), -1),
@@ -56,7 +57,10 @@ Ddp::Ddp(const job::Job& job, plan::Mesh mesh, const model::ModuleTree& tree,
             declare_bucket(unit == 0 ? "bucket of the first step" : "bucket of experts", unit, part));
     }
     use(std::move(first));
-    if (!order.empty()) next_buckets_ = declare_buckets(order);
+    if (order.empty()) return;
+    next_buckets_ = declare_buckets(order);
+    for (const Bucket& bucket : next_buckets_)
+        if (hook_) hook_->declare(*this, as_hook_sees(bucket));
 }
 
 std::vector<std::vector<const model::Parameter*>> Ddp::by_group(
@@ -192,9 +196,28 @@ int Ddp::unit_of(const model::Parameter& p) const {
 }
 
 std::string Ddp::state_key() const {
-    if (!first_buckets_) return Replicated::state_key();
+    if (!first_buckets_) return Replicated::state_key() + (hook_has_begun_ ? " hook" : "");
     return Replicated::state_key() + (counts_only_ ? " first buckets, counting" : " first buckets") +
            (ready_order_.empty() ? "" : ", ordered");
+}
+
+std::optional<std::int64_t> Ddp::next_change(std::int64_t step) const {
+    const bool begins = traits(options_.comm_hook.kind).keeps_error && step <= options_.comm_hook_start;
+    return begins ? std::optional(options_.comm_hook_start) : std::nullopt;
+}
+
+bool Ddp::is_hooked() const {
+    if (!hook_) return false;
+    if (!traits(options_.comm_hook.kind).keeps_error) return true;
+    return !first_buckets_ && step_ >= options_.comm_hook_start;
+}
+
+HookBucket Ddp::as_hook_sees(const Bucket& bucket) const {
+    return {bucket.unit,
+            bucket.parameters,
+            {bucket.buffer, 0, bucket.elements * kFloat},
+            bucket.group,
+            mesh_.size(bucket.group)};
 }
 
 void Ddp::setup(plan::PlanBuilder& builder) {
@@ -320,15 +343,29 @@ void Ddp::launch_ready_buckets() {
         const Bucket& bucket = buckets_[next_bucket_];
         const plan::PlanBuilder::Scope scope(builder(), plan::Phase::backward, builder().module(),
                                              bucket.unit);
-        const plan::Arg buffer = builder().whole(bucket.buffer);
         builder().order(plan::Stream::compute, plan::Stream::post_backward);
-        const int divisor = repeats_sums()       ? mesh_.size(bucket.group)
-                            : accumulation_sync_ ? mesh_.data_size()
-                                                 : mesh_.data_size() * micro_.count;
-        builder().collective(
-            {.operation = plan::Operation::all_reduce, .group = bucket.group, .divisor = divisor}, buffer,
-            buffer, buffer.bytes, plan::Stream::post_backward);
+        reduce(bucket);
     }
+}
+
+void Ddp::reduce(const Bucket& bucket) {
+    const HookBucket own = as_hook_sees(bucket);
+    const int divisor = repeats_sums()       ? own.ranks
+                        : accumulation_sync_ ? mesh_.data_size()
+                                             : mesh_.data_size() * micro_.count;
+    if (!is_hooked()) return hook_all_reduce(builder(), own, own.buffer, divisor);
+    const plan::PlanBuilder::Range range(builder(), hook_->name());
+    // A hook averages over the group: what else is meant (the mean over micro-batches, the sum over a context
+    // group) is done before, so that what it keeps is on the scale of the gradients.
+    if (divisor != own.ranks) {
+        builder()
+            .kernel(plan::Kernel::scale, "aten::mul_", {own.buffer}, {bucket.elements}, bucket.elements,
+                    kHookStream)
+            .kernel()
+            .scalars = {static_cast<double>(own.ranks) / divisor};
+    }
+    hook_->reduce(builder(), own);
+    hook_has_begun_ = true;
 }
 
 // With no_sync the only reduction divides by everything. Otherwise each reduction averages over the ranks,

@@ -5,6 +5,7 @@
 
 #include <memory>
 
+#include "trainer/sharding/comm_hook.h"
 #include "trainer/sharding/replicated.h"
 
 namespace shardscope::trainer::sharding {
@@ -34,6 +35,7 @@ class Ddp final : public Replicated {
     // Buckets are rebuilt within the first step if its first backward reduces; then they must be known
     // before.
     std::unique_ptr<Parallelism> with_what_it_learned(const job::Job& job) const override;
+    std::optional<std::int64_t> next_change(std::int64_t step) const override;
 
     plan::Tensor new_gradient(const model::Parameter& parameter) override;
     void gradient_ready(const model::Parameter& parameter, plan::Tensor gradient) override;
@@ -69,11 +71,17 @@ class Ddp final : public Replicated {
     bool repeats_sums() const { return accumulation_sync_ && micro_.count > 1; }
     void copy_to_bucket(const model::Parameter& parameter);
     void launch_ready_buckets();
+    void reduce(const Bucket& bucket);
+    HookBucket as_hook_sees(const Bucket& bucket) const;
+    // Whether the gradients of this step pass the hook. One that keeps an error begins when buckets stay.
+    bool is_hooked() const;
     bool is_own(const model::Parameter& parameter) const;  // whether its gradient has memory of its own
     plan::Arg slot_in_bucket(const model::Parameter& parameter) const;
     Bucket& bucket_of(const model::Parameter& parameter);
 
     job::DdpSection options_;
+    std::unique_ptr<CommHook> hook_;  // null: nothing is compressed
+    bool hook_has_begun_ = false;     // whether what it keeps is there
     // The first backward of a static graph that synchronizes only counts what becomes ready; it reduces when
     // it has ended, and the order of the next one makes the buckets.
     bool counts_only_;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -57,6 +58,8 @@ class Parallelism : public model::ParameterStore {
     // begin_micro_batch before a forward and begin_backward before a backward, and end_backward after the
     // last one. The units of the stages that are next are gathered and freed between them.
     virtual void begin_step(plan::PlanBuilder& builder) { builder_ = &builder; }
+    // Before it: the number of the step since the beginning of the run.
+    void set_step(std::int64_t step) { step_ = step; }
     virtual void begin_micro_batch(MicroBatch micro) { micro_ = micro; }
     virtual void begin_stage(const std::vector<int>& /*units*/) {}  // those that it reads
     virtual void begin_backward(MicroBatch micro) { micro_ = micro; }
@@ -100,6 +103,9 @@ class Parallelism : public model::ParameterStore {
     virtual std::string state_key() const {
         return std::string(optimizer_.has_state() ? "s" : "-") + (optimizer_.has_gradients() ? "g" : "-");
     }
+    // The first step from `step` on that is planned otherwise than the one before it although the keys are
+    // equal; none: there is no such step.
+    virtual std::optional<std::int64_t> next_change(std::int64_t /*step*/) const { return std::nullopt; }
 
     // Sums a gradient of which each rank of a tensor group has computed a part, in place.
     static void sum_over_tensor_group(plan::PlanBuilder& builder, const plan::Arg& gradient,
@@ -125,6 +131,7 @@ class Parallelism : public model::ParameterStore {
     std::vector<plan::Buffer> persistent_;
     std::vector<const model::ModuleBuffer*> module_buffers_;
     std::vector<plan::Arg> buffers_;  // of `module_buffers_`
+    std::int64_t step_ = 0;
     MicroBatch micro_;
     const model::Parameter* waiting_ = nullptr;
     bool evaluating_ = false;

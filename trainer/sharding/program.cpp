@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <set>
 #include <stdexcept>
 #include <utility>
 
@@ -104,9 +105,10 @@ void Program::check_messages() const {
         const std::string problem = plan::find_message_problem(mesh(), plans);
         if (!problem.empty()) throw std::logic_error(problem);
     };
-    std::size_t steps = 0;
-    for (int r = 0; r < roles(); ++r) steps = std::max(steps, role(r).steps_.size());
-    for (std::size_t s = 0; s < steps; ++s) check([s](const Program& own) { return &own.step(s); });
+    std::set<std::size_t> steps;
+    for (int r = 0; r < roles(); ++r)
+        for (const Stretch& stretch : role(r).stretches_) steps.insert(stretch.first);
+    for (const std::size_t s : steps) check([s](const Program& own) { return &own.step(s); });
     if (evaluation_) check([](const Program& own) { return own.evaluation(); });
 }
 
@@ -125,7 +127,7 @@ void Program::add_units_of(Program& role) {
     };
     renumber(role.setup_);
     renumber(role.finish_);
-    for (plan::Plan& plan : role.steps_) renumber(plan);
+    for (Stretch& stretch : role.stretches_) renumber(stretch.plan);
     if (role.evaluation_) renumber(*role.evaluation_);
 }
 
@@ -138,7 +140,7 @@ int Program::unit_of(const model::Parameter& parameter) const {
 }
 
 void Program::make_plans() {
-    steps_.clear();
+    stretches_.clear();
     loss_pending_ = false;
     if (stages_ && stages_->copied() != nullptr && role_ != stages_->place_of(0))
         parallelism_->optimizer().set_copy(stages_->copied()->id);
@@ -162,15 +164,21 @@ void Program::make_plans() {
     setup_ = make_setup();
     if (purpose_ == Purpose::generate) return make_generation();
     // A step's Plan depends on the state that the step before left; once a step leaves the state that it
-    // found, all later Plans are the same.
+    // found, the next Plans are the same, up to the next step that is planned otherwise.
+    std::size_t step = 0;
     for (std::string before = state_key();; before = state_key()) {
-        steps_.push_back(make_step(steps_.empty() ? plan::PlanKind::first : plan::PlanKind::steady));
+        stretches_.push_back({step, make_step(step)});
         if (auto learned = parallelism_->with_what_it_learned(job_)) {
             parallelism_ = std::move(learned);
             return make_plans();
         }
-        if (state_key() == before) break;
-        if (steps_.size() > 16) throw std::logic_error("the schedule does not become steady");
+        ++step;
+        if (state_key() == before) {
+            const auto change = parallelism_->next_change(static_cast<std::int64_t>(step));
+            if (!change) break;
+            step = static_cast<std::size_t>(*change);
+        }
+        if (stretches_.size() > 16) throw std::logic_error("the schedule does not become steady");
     }
     finish_ = make_finish();
     if (job_.validates() || job_.tests()) evaluation_ = make_evaluation();
@@ -180,9 +188,15 @@ std::string Program::state_key() const {
     return parallelism_->state_key() + (loss_pending_ ? " loss" : "");
 }
 
+const plan::Plan& Program::step(std::size_t step) const {
+    auto stretch = stretches_.end() - 1;
+    while (stretch->first > step) --stretch;
+    return stretch->plan;
+}
+
 std::vector<const plan::Plan*> Program::plans() const {
     std::vector<const plan::Plan*> all = {&setup_, &finish_};
-    for (const plan::Plan& step : steps_) all.push_back(&step);
+    for (const Stretch& stretch : stretches_) all.push_back(&stretch.plan);
     for (const std::optional<plan::Plan>* plan : {&evaluation_, &prefill_, &decode_})
         if (*plan) all.push_back(&**plan);
     return all;
@@ -201,8 +215,13 @@ MemoryPrediction Program::predict() const {
         for (const plan::Plan* plan : {prefill(), decode()})
             if (plan) walk(*plan);
         if (!prefill()) walk(*evaluation());
-    } else {
-        for (std::size_t i = 0; i <= steps_.size(); ++i) walk(step(i));  // the steady Plan twice
+    }
+    // Each Plan that repeats is walked twice, as it may start anew.
+    for (std::size_t i = 0; i < stretches_.size(); ++i) {
+        const bool is_last = i + 1 == stretches_.size();
+        const std::size_t steps = is_last ? 2 : stretches_[i + 1].first - stretches_[i].first;
+        for (std::size_t s = 0; s < std::min<std::size_t>(steps, 2); ++s) walk(stretches_[i].plan);
+        if (steps > 2) prediction.steps.resize(prediction.steps.size() + steps - 2, prediction.steps.back());
     }
     prediction.peak = account.counter().peak();
     return prediction;
@@ -342,8 +361,9 @@ void Program::read_loss(plan::PlanBuilder& builder) const {
 
 // The loop of every PyTorch tutorial: zero_grad; for each micro-batch next batch, forward, loss, backward;
 // step. The loss is read one step late, so that the host is ahead of the device by at most one step.
-plan::Plan Program::make_step(plan::PlanKind kind) {
-    plan::PlanBuilder builder = new_builder(kind);
+plan::Plan Program::make_step(std::size_t step) {
+    plan::PlanBuilder builder = new_builder(step == 0 ? plan::PlanKind::first : plan::PlanKind::steady);
+    parallelism_->set_step(static_cast<std::int64_t>(step));
     parallelism_->begin_step(builder);
     {
         const plan::PlanBuilder::Scope scope(builder, plan::Phase::none, -1, -1);

@@ -2,7 +2,6 @@
 // then on every rank reads that of its role.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <memory>
 #include <optional>
@@ -79,10 +78,17 @@ class Program {
     const OptimizerPlanner& optimizer() const { return std::as_const(*parallelism_).optimizer(); }
 
     const plan::Plan& setup() const { return setup_; }
-    // The Plan of a step. The first steps can differ (no optimizer state yet, nothing queued); from
-    // warm_up_steps() on it is always the same Plan.
-    const plan::Plan& step(std::size_t step) const { return steps_[std::min(step, steps_.size() - 1)]; }
-    std::size_t warm_up_steps() const { return steps_.size() - 1; }
+    // Steps in a row that have one Plan.
+    struct Stretch {
+        std::size_t first = 0;  // step; it ends where the next one begins, and the last one never
+        plan::Plan plan;
+    };
+    // The first ones can differ (no optimizer state yet, nothing queued), and so can a later one (a hook that
+    // begins).
+    const std::vector<Stretch>& stretches() const { return stretches_; }
+    // The Plan of a step. From warm_up_steps() on it is always the same.
+    const plan::Plan& step(std::size_t step) const;
+    std::size_t warm_up_steps() const { return stretches_.back().first; }
     // Reads the last step's loss.
     const plan::Plan& finish() const { return finish_; }
 
@@ -127,7 +133,7 @@ class Program {
     void keep_loss(plan::PlanBuilder& builder, int micro, const plan::Tensor& loss) const;
     void read_loss(plan::PlanBuilder& builder) const;
     plan::Plan make_setup();
-    plan::Plan make_step(plan::PlanKind kind);
+    plan::Plan make_step(std::size_t step);
     plan::Plan make_finish();
     plan::Plan make_evaluation();
     void declare_cache();
@@ -156,7 +162,7 @@ class Program {
     bool loss_pending_ = false;
     plan::Plan setup_, finish_;
     std::optional<plan::Plan> evaluation_, prefill_, decode_;
-    std::vector<plan::Plan> steps_;
+    std::vector<Stretch> stretches_;
     std::vector<std::unique_ptr<Program>> others_;  // of role 0: those of roles 1, 2, …
     std::vector<UnitInfo> units_;
     std::vector<int> first_units_;  // of role 0: the number of each role's first unit

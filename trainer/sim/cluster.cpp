@@ -56,7 +56,8 @@ void read_classes(FigureReader& read, DeviceModel& device) {
                rates(plan::KernelClass::elementwise));
     for (const plan::KernelClass c :
          {plan::KernelClass::attention, plan::KernelClass::norm, plan::KernelClass::embedding,
-          plan::KernelClass::loss, plan::KernelClass::optimizer, plan::KernelClass::copy}) {
+          plan::KernelClass::loss, plan::KernelClass::optimizer, plan::KernelClass::copy,
+          plan::KernelClass::compression}) {
         rates(c) = rates(c == plan::KernelClass::attention ? plan::KernelClass::matmul
                                                            : plan::KernelClass::elementwise);
         read_class(read, c, Presence::optional, rates(c));

@@ -41,7 +41,8 @@ inline std::vector<std::vector<double>> losses_of_processes(const Grid& grid) {
     return losses;
 }
 
-// Sums in rank order give the same bits; along a ring, they are within 1e-6.
+// Sums in rank order give the same bits; along a ring, they are within 1e-6, or, where what is summed is
+// compressed, as near as rounding in 16 bits leaves them.
 inline void expect_parity_with_threads(const Grid& grid) {
     const trainer::testing::SampleText text;
     const auto points = trainer::testing::points_called(grid.choice, grid.processes);
@@ -57,7 +58,9 @@ inline void expect_parity_with_threads(const Grid& grid) {
         }
         ASSERT_EQ(losses[job].size(), expected.size()) << where;
         for (std::size_t step = 0; step < expected.size(); ++step)
-            EXPECT_NEAR(losses[job][step] / expected[step], 1.0, 1e-6) << where << ", step " << step;
+            EXPECT_NEAR(losses[job][step] / expected[step], 1.0,
+                        trainer::testing::compresses(points[job]) ? 0.02 : 1e-6)
+                << where << ", step " << step;
     }
 }
 
