@@ -12,7 +12,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 seconds=${1:-3}
 bin=${BIN:-build/release/bin} # BIN: programs that are built already
-[[ -n ${BIN:-} ]] || scripts/build.sh release -DSHARDSCOPE_BUILD_TESTS=ON shardscope-record job_program >&2
+[[ -n ${BIN:-} ]] || scripts/build.sh release -DSHARDSCOPE_BUILD_TESTS=ON shardscope-record shardscope-train job_program >&2
 # On a disk: files of a tmpfs are never written to one.
 folder=$(mktemp -d -p "${TMPDIR:-/var/tmp}")
 namespace=
@@ -86,5 +86,41 @@ used = resource.getrusage(resource.RUSAGE_CHILDREN)
 print(f"{1000 * (used.ru_utime + used.ru_stime) / float(sys.argv[1]):.1f}", end="")
 PY
 }
+# In the trainer: what the kernel says that its threads took (the first figure of schedstat, in nanoseconds).
+cat >"$folder/job.toml" <<'TOML'
+[run]
+steps = 1000000
+workers = 1
+[model]
+type = "mlp"
+width = 512
+layers = 4
+[data]
+batch = 64
+TOML
+thread_cost() {
+    "$bin/shardscope-train" "$folder/job.toml" --trace "$folder/train.sqlite" >"$folder/train.log" 2>&1 &
+    local job=$! thread=
+    for ((i = 0; i < 100; ++i)); do
+        for file in "/proc/$job/task"/*/comm; do
+            [[ $(cat "$file" 2>/dev/null) == counters ]] && thread=${file%/comm}
+        done
+        [[ -z $thread ]] || break
+        kill -0 "$job" 2>/dev/null || { cat "$folder/train.log" >&2; exit 1; }
+        sleep 0.05
+    done
+    sleep 0.5 # the first sample describes the host, once
+    local begin end from to
+    read -r from _ <"$thread/schedstat"
+    begin=$(date +%s%N)
+    sleep "$1"
+    read -r to _ <"$thread/schedstat"
+    end=$(date +%s%N)
+    kill "$job"
+    wait "$job" || true
+    awk -v used=$((to - from)) -v time=$((end - begin)) 'BEGIN {
+        printf "%.2f ms per second, %.2f %% of a core", 1000 * used / time, 100 * used / time }'
+}
+echo "processor time of the thread that samples in shardscope-train: $(thread_cost "$((seconds < 10 ? 10 : seconds))") (goal: at most 0.50 %)"
 echo "processor time of shardscope-record: $(cost --counters) ms per second with counters, $(cost --no-counters) ms without"
 exit $status
