@@ -134,6 +134,19 @@ TEST(BusBandwidth, OfMessagesIsThatOfThePairs) {
     EXPECT_EQ(pair.where, Where::within);
 }
 
+// A bin has several sizes; the latency is that of the smallest one.
+TEST(BusBandwidth, OfMessagesOfManySizesHasTheLatencyOfTheSmallest) {
+    Series series;
+    for (std::int64_t i = 0; i < 100; ++i) series.message(4096 + 8 * i, i == 0 ? 400 : 1000);
+    const auto trace = series.run.take();
+    const BusBandwidthReport report = bus_bandwidth(*trace);
+    ASSERT_THAT(report.pairs, SizeIs(1));
+    EXPECT_LT(report.curves[0].points.size(), kMostSizes);
+    EXPECT_GT(report.curves[0].points[0].count, 1) << "a bin";
+    EXPECT_EQ(report.pairs[0].smallest_bytes, 4096);
+    EXPECT_DOUBLE_EQ(report.pairs[0].latency_us, 0.4);
+}
+
 TEST(BusBandwidth, PutsManySizesIntoBins) {
     Series series;
     for (std::int64_t i = 0; i < 500; ++i) series.add(schema::Operation::all_to_all, 4096 + 8 * i, 1000);

@@ -268,6 +268,31 @@ TEST(Utilization, KeepsTheHostsOfAMergedTraceApart) {
     EXPECT_EQ(report.adapters.front().idle_percent, 0.0);
 }
 
+// One second each of sending and of receiving at 24 GB/s, and then neither for two: the directions are
+// sampled one right after the other.
+TEST(Utilization, OfAnAdapterIsOfBothDirectionsTogether) {
+    RunBuilder run(1);
+    const auto from = [](double begin, double end) {
+        return [=](double s) { return s >= begin && s < end ? 24e9 : 0.0; };
+    };
+    sample(run, "infiniband_sent_bytes_per_second", -1, "host", 0, 4, from(0, 1));
+    sample(run, "infiniband_received_bytes_per_second", -1, "host", 0, 4, from(1, 2), 20'000);
+    schema::DeviceRow adapter;
+    adapter.host = "host";
+    adapter.kind = "infiniband";
+    adapter.name = "mlx5_0";
+    adapter.bytes_per_second = 25e9;
+    run.sink().add(adapter);
+    const UtilizationReport report = report_of(run);
+    ASSERT_EQ(report.adapters.size(), 1U);
+    EXPECT_NEAR(report.adapters.front().near_limit_percent.value_or(0), 50, 2) << "25 of each";
+    EXPECT_NEAR(report.adapters.front().idle_percent.value_or(0), 50, 2) << "75 of each";
+
+    RunBuilder half(1);
+    sample(half, "infiniband_sent_bytes_per_second", -1, "host", 0, 4, from(0, 1));
+    EXPECT_EQ(report_of(half).adapters.front().idle_percent, std::nullopt) << "it may have received";
+}
+
 TEST(Utilization, OfTheProcessorsIsThatOfTheJobsProcesses) {
     RunBuilder run(2);
     run.sink().add(schema::RunInfoRow{"run.device", "cpu"});

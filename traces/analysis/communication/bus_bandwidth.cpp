@@ -211,7 +211,11 @@ class BandwidthAnalysis {
         const std::vector<BandwidthPoint> points = points_of(samples, 1);
         pair.smallest_bytes = samples.front().bytes;
         pair.largest_bytes = samples.back().bytes;
-        pair.latency_us = points.front().median_us;
+        std::vector<double> smallest;  // alone, whatever else the first bin has
+        for (const Sample& sample : samples)
+            if (sample.bytes == pair.smallest_bytes)
+                smallest.push_back(static_cast<double>(sample.ns) * 1e-3);
+        pair.latency_us = median_of(smallest);
         for (const BandwidthPoint& point : points) {
             if (point.busbw_gbps <= pair.busbw_gbps) continue;
             pair.busbw_gbps = point.busbw_gbps;

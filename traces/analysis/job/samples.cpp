@@ -204,4 +204,18 @@ SampledCurve sum_of(std::span<const SampledCurve* const> curves, Interval within
     return {std::move(sum), {}, static_cast<std::int64_t>(period), within};
 }
 
+SampledCurve higher_of(const SampledCurve& first, const SampledCurve& second, Interval within) {
+    const double period = std::max(first.period_ns(), second.period_ns());
+    const std::span<const Sample> others = second.samples();
+    std::vector<Sample> higher;
+    std::size_t at = 0;  // of `others`
+    for (const Sample& own : first.samples()) {
+        const auto distance = [&](std::size_t i) { return std::abs(length_of(own.time, others[i].time)); };
+        while (at + 1 < others.size() && distance(at + 1) <= distance(at)) ++at;
+        if (at < others.size() && distance(at) <= period / 2)
+            higher.push_back({own.time, std::max(own.value, others[at].value)});
+    }
+    return {std::move(higher), {}, static_cast<std::int64_t>(period), within};
+}
+
 }  // namespace shardscope::traces::analysis

@@ -86,4 +86,8 @@ class SampledCurve {
 // where at least one is.
 SampledCurve sum_of(std::span<const SampledCurve* const> curves, Interval within);
 
+// The higher of two curves whose samples were taken one right after the other, at the times of the first; a
+// sample without one of the other within half an interval is omitted.
+SampledCurve higher_of(const SampledCurve& first, const SampledCurve& second, Interval within);
+
 }  // namespace shardscope::traces::analysis

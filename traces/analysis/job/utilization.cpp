@@ -277,18 +277,20 @@ class Utilization {
             use.sent_p95 = p95_of(sent);
             use.received = mean_of(received);
             use.received_p95 = p95_of(received);
-            for (const Curve curve : {sent, received}) {
-                if (curve == nullptr) continue;
-                // Idle is at most what the less idle direction is.
-                use.idle_percent = std::min(use.idle_percent.value_or(100), curve->zero_percent());
-                if (use.bytes_per_second <= 0) continue;
-                const double near = curve->percent_of_time(
-                    [&](const Sample& s) { return s.value >= kNearItsRate * use.bytes_per_second; });
-                use.near_limit_percent = std::max(use.near_limit_percent.value_or(0), near);
-            }
+            if (sent != nullptr && received != nullptr) add_both_ways(*sent, *received, use);
             use.sampled = figures_of(owned);
         }
         for (auto& [place, use] : adapters) report_.adapters.push_back(std::move(use));
+    }
+
+    // Where one direction is not known, neither is whether the adapter is idle.
+    void add_both_ways(const SampledCurve& sent, const SampledCurve& received, AdapterUse& use) const {
+        const SampledCurve higher = higher_of(sent, received, report_.time);
+        if (higher.empty()) return;
+        use.idle_percent = higher.zero_percent();
+        if (use.bytes_per_second <= 0) return;
+        use.near_limit_percent = higher.percent_of_time(
+            [&](const Sample& s) { return s.value >= kNearItsRate * use.bytes_per_second; });
     }
 
     void keep_rank(int rank) {
