@@ -281,7 +281,9 @@ int run_calibrate(const std::vector<std::string>& arguments) {
     std::vector<std::string> traces;
     std::string format = "table";
     CalibrateOptions options;
-    app.add_option("TRACE", traces, "Traces of runs, or of --bench-collectives, on the cpu or the cuda device")->required();
+    app.add_option("TRACE", traces,
+                   "Traces of runs, or of --bench-collectives, on the cpu or the cuda device")
+        ->required();
     app.add_option("-o,--output", options.output, "The model: a .toml file")->required();
     app.add_option("--base", options.base,
                    "Model for figures that no trace shows: a shipped name or a file; default: laptop for the "
