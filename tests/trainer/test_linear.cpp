@@ -18,7 +18,8 @@ struct Shape {
 };
 
 // Small, odd, one row, one column, and larger than the tiles of the column sum (128 columns, 64 rows).
-constexpr Shape kShapes[] = {{3, 4, 5}, {1, 7, 1}, {1, 70, 6}, {4, 40, 9}, {33, 65, 17}, {130, 48, 150}, {8, 256, 256}};
+constexpr Shape kShapes[] = {{3, 4, 5},    {1, 7, 1},      {1, 70, 6},   {4, 40, 9},
+                             {33, 65, 17}, {130, 48, 150}, {8, 256, 256}};
 
 class Linear : public ::testing::TestWithParam<Shape> {
   protected:
