@@ -43,7 +43,7 @@ TEST(KernelTable, ReadsRolesTypesAndOptionalArgs) {
     EXPECT_EQ(gelu.args[2].name, "x");
     EXPECT_EQ(gelu.args[2].role, KernelArg::Role::in);
     EXPECT_TRUE(gelu.args[4].may_be_missing);
-    EXPECT_EQ(gelu.dims, (std::vector<std::string_view>{"rows", "in", "out"}));
+    EXPECT_EQ(gelu.dims, (std::vector<std::string_view>{"rows", "in", "out", "decodes"}));
     const KernelInfo& adamw = kernel_info(Kernel::adamw);
     EXPECT_EQ(adamw.args[0].role, KernelArg::Role::inout);
     EXPECT_EQ(adamw.args[0].element_bytes, 4);

@@ -52,7 +52,7 @@ TEST(CommandLine, HelpListsEveryKeyInItsSection) {
           "cpu_offload", "forward_prefetch", "backward_prefetch", "limit_all_gathers", "sync_module_states"}},
         {"ddp",
          {"bucket_cap_mb", "first_bucket_mb", "gradient_as_bucket_view", "static_graph", "shard_optimizer",
-          "broadcast_buffers"}},
+          "broadcast_buffers", "comm_hook", "comm_hook_start", "orthogonalization_epsilon"}},
         {"train",
          {"epochs", "accumulation", "accumulation_sync", "clip_norm", "gradient_norm", "validate_every",
           "freeze", "label_smoothing", "diverged_above"}},
