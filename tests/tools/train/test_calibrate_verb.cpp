@@ -66,7 +66,7 @@ TEST_F(CalibrateVerb, WritesAModelThatASimulationAccepts) {
 // Each collective of the benchmark that a model was fitted to, as measured and as a simulation predicts it.
 TEST_F(CalibrateVerb, FitsTheLinksOfABenchmark) {
     const std::string trace = path("bench.sqlite"), model = path("mine.toml");
-    const Words bench = {sample("mlp.toml"), "--bench-collectives", "--pairs", "--sizes=64K:256K"};
+    const Words bench = {sample("mlp.toml"), "--bench-collectives", "--pairs", "--sizes=1K:1M"};
     Words measure = bench, predict = bench;
     measure.insert(measure.end(), {"--run.processes=2", "--run.comm=tcp", "--trace", trace});
     predict.insert(predict.end(), {"--run.device=sim", "--run.ranks=2", "--sim.cluster=" + model});
