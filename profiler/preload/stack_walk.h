@@ -72,7 +72,7 @@ class LiveStack {
 
     // The kernel reads the mask before it looks at what to do with it, which is nothing that exists.
     static bool is_readable(std::uintptr_t address) {
-        return ::syscall(SYS_rt_sigprocmask, -1, address, nullptr, 8) != 0 && errno == EINVAL;
+        return ::syscall(SYS_rt_sigprocmask, -1L, address, nullptr, 8L) != 0 && errno == EINVAL;
     }
 
     std::uintptr_t begin_, end_;
@@ -81,7 +81,8 @@ class LiveStack {
 inline bool read_elsewhere(std::uintptr_t at, FrameRecord* record) {
     const iovec here{record, sizeof *record};
     const iovec there{reinterpret_cast<void*>(at), sizeof *record};  // NOLINT(performance-no-int-to-ptr)
-    return ::syscall(SYS_process_vm_readv, ::getpid(), &here, 1, &there, 1, 0) ==
+    // syscall() takes whole words, also where an int would do.
+    return ::syscall(SYS_process_vm_readv, long{::getpid()}, &here, 1L, &there, 1L, 0L) ==
            static_cast<long>(sizeof *record);
 }
 
