@@ -46,11 +46,15 @@ class GpuCounters::Work final : public PatientWork {
         std::vector<std::string> failures;
         const std::vector<nvml::Gpu> gpus = nvml->gpus(&failures);
         std::vector<GpuReader> readers;
+        std::vector<nvml::GpuFacts> facts;
         for (const nvml::Gpu& gpu : gpus) {
             readers.emplace_back(*nvml, gpu);
-            nvml::GpuFacts facts = nvml->facts(gpu);
+            facts.push_back(nvml->facts(gpu));
+        }
+        {
+            // Together: which of them a process sees is asked of all.
             const std::lock_guard lock(mutex_);
-            found_.gpus.push_back(std::move(facts));
+            found_.gpus = std::move(facts);
         }
         if (what_ == What::facts) return;
         find_links(*nvml, gpus);
