@@ -34,7 +34,7 @@ type = "adamw"
 lr = 0.001
 TOML
 "$bin/shardscope-train" "$folder/job.toml" --checkpoint.save="$folder/save" >/dev/null 2>"$folder/log" || { cat "$folder/log" >&2; exit 1; }
-prompt=$(tr '\n' ' ' </usr/share/common-licenses/GPL-3 | head -c 256)
+prompt=$(head -c 256 /usr/share/common-licenses/GPL-3 | tr '\n' ' ')
 
 # generate NAME TEXTS FLAG...: a line of tokens/s, ms until the first token, ms of a token: median, 95 %, 99 %.
 generate() {
