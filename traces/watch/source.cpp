@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include <arpa/inet.h>
 #include <fmt/core.h>
 #include <poll.h>
 #include <sys/stat.h>
@@ -108,9 +109,13 @@ std::string noted_address(const std::string& trace) {
     return {};
 }
 
+// Whether nobody but this machine can serve there; a name that only looks like 127.0.0.1 is looked up
+// elsewhere.
 bool is_here(const Address& address) {
-    return !address.path.empty() || address.host == "localhost" || address.host == "::1" ||
-           address.host.starts_with("127.");
+    in_addr number{};
+    const bool loopback =
+        ::inet_pton(AF_INET, address.host.c_str(), &number) == 1 && ntohl(number.s_addr) >> 24 == 127;
+    return !address.path.empty() || loopback || address.host == "localhost" || address.host == "::1";
 }
 
 std::unique_ptr<Source> of_trace(const std::string& trace, const std::string& token) {
@@ -129,8 +134,8 @@ std::unique_ptr<Source> of_trace(const std::string& trace, const std::string& to
     if (!noted.empty() && !token.empty()) {
         throw status::StatusError(fmt::format(
             "{} says that its run serves at {}; watch that address, so that the token goes only to a host "
-            "that you have named",
-            trace, noted));
+            "that you have named, or unset {} to read the file",
+            trace, noted, status::kTokenVariable));
     }
     return std::make_unique<FileSource>(trace);
 }
