@@ -42,7 +42,6 @@ Continuation::Continuation(const job::Job& job, const data::Tokenizer& tokenizer
         Text& text = texts_.emplace_back(Text{prompt, {}, tokenizer.encode(prompt.empty() ? "\n" : prompt)});
         prompt_ = std::max(prompt_, seen(text).size());
     }
-    if (streams()) print(texts_.front().prompt);
 }
 
 sharding::Texts Continuation::shape() const {
@@ -54,6 +53,7 @@ Forward Continuation::first() const {
 }
 
 void Continuation::start() {
+    if (streams()) print(texts_.front().prompt);
     before_ = Clock::now();
 }
 

@@ -25,7 +25,7 @@ class Continuation {
     sharding::Texts shape() const;
     executor::Forward first() const;
 
-    void start();  // the time begins
+    void start();  // prints the prompt of a single text; the time begins
     void write(executor::Forward forward, const executor::ForwardInput& input) const;
     // Takes the logits of that input. Throws RunError: they are not finite.
     std::optional<executor::Forward> read(executor::Forward forward, std::span<const float> logits);

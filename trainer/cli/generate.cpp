@@ -27,7 +27,7 @@ namespace shardscope::trainer::cli {
 
 namespace {
 
-void check(const job::Job& job) {
+void check(const job::Job& job, const GenerateOptions& options) {
     if (!has_tokens(job.model.type) || job.model.type == job::ModelType::bert) {
         throw job::JobError(fmt::format(
             "{}model.type: {}; set it to \"gpt\" or \"llama\"", where(job, "model.type"),
@@ -40,6 +40,17 @@ void check(const job::Job& job) {
             "--generate: the job's model is not trained; set checkpoint.load to a folder that "
             "checkpoint.save of its "
             "training filled");
+    }
+    if (job.run.device == job::DeviceKind::sim) {
+        throw job::JobError(where(job, "run.device") +
+                            "run.device: a simulated model has no texts; set it to \"cpu\"");
+    }
+    const int head_width = job.model.width / job.model.heads;
+    if (options.cache && job.run.device == job::DeviceKind::cuda && head_width > job::kMostFusedHeadWidth) {
+        throw job::JobError(
+            fmt::format("{}model.heads: on a GPU a key/value cache has heads of up to {} features, not {}; "
+                        "add --no-cache",
+                        where(job, "model.heads"), job::kMostFusedHeadWidth, head_width));
     }
 }
 
@@ -59,19 +70,16 @@ std::unique_ptr<data::Tokenizer> tokenizer_of(const checkpoint::StoredCheckpoint
 }  // namespace
 
 int generate(const job::Job& job, const GenerateOptions& options) {
-    check(job);
+    check(job, options);
     const checkpoint::StoredCheckpoint stored(job.checkpoint.load);
     const std::unique_ptr<data::Tokenizer> tokenizer = tokenizer_of(stored, job);
     Continuation continuation(job, *tokenizer, options);
     const sharding::Program program(job, continuation.shape());
     const checkpoint::CheckpointLoader loader(stored, program.job(), checkpoint::layout_of(program),
                                               checkpoint::LoadUse::weights);
-    job::Job recorded = program.job();
-    recorded.run.trace = job.run.trace;
-    recorded.run.overwrite = job.run.overwrite;
-    TraceOutput trace(recorded, nullptr);
+    TraceOutput trace(program.job(), nullptr);
     if (profiler::Recorder* recorder = trace.recorder()) {
-        for (const traces::schema::RunInfoRow& fact : environment_of(recorded, nullptr).facts)
+        for (const traces::schema::RunInfoRow& fact : environment_of(program.job(), nullptr).facts)
             recorder->describe(fact);
     }
     executor::GenerationCalls calls;

@@ -478,7 +478,8 @@ int run_train(const std::vector<std::string>& arguments) {
                 "command line: --engines starts the ranks itself, and a launcher has started this one; omit "
                 "--engines, or the launcher");
         job::Job job = load_job(common.file, overrides, launched);
-        if (!trace.empty()) job.run.trace = trace;
+        // The file's trace is that of its training.
+        if (!trace.empty() || continuation->count() > 0) job.run.trace = trace;
         if (common.overwrite) job.run.overwrite = true;
         if (shardscope::traces::store::same_file(common.file, job.run.trace)) {
             throw job::JobError(

@@ -293,6 +293,27 @@ TEST_F(GeneratingMesh, WithACapacityPrintsWhatOneRankReads) {
     EXPECT_NE(text, text_of(one_rank()));  // which drops nothing
 }
 
+// The trace that the job file names is that of its training; what cannot begin prints no prompt.
+TEST_F(Checkpoints, GenerateWithoutTheTraceOfTheTraining) {
+    const std::string trace = folder_ / "training.sqlite";
+    train_json(gpt({"--run.steps=1", "--checkpoint.save=" + save(), "--trace", trace}));
+    const std::string before = read_file(trace);
+    const Words generate = {"--checkpoint.load=" + save(), "--generate", "every", "--tokens=2"};
+    Words words = generate;
+    words.insert(words.end(), {"--run.trace=" + trace, "--run.overwrite=true"});
+    const Outcome outcome = train(gpt(words));
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    EXPECT_EQ(read_file(trace), before);
+    words = generate;
+    words.insert(words.end(), {"--trace", trace});
+    const Outcome refused = train(gpt(words));
+    EXPECT_EQ(refused.status, 2);
+    EXPECT_EQ(refused.out, "");
+    words = generate;
+    words.push_back("--run.device=sim");
+    expect_refusal(train(gpt(words)), {"run.device: a simulated model has no texts"});
+}
+
 TEST_F(Checkpoints, AnUntrainedModelGeneratesNothing) {
     const Outcome outcome = train(gpt({"--generate", "every"}));
     EXPECT_EQ(outcome.status, 2);
