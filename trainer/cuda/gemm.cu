@@ -94,7 +94,9 @@ void Gemm::launch(const plan::Op& op, const std::vector<std::byte*>& data, cudaS
     call.c = data[call.matmul.c];
     if (call.matmul.bias > 0) call.bias = data[call.matmul.bias];
     if (call.matmul.sum > 0) call.sum = data[call.matmul.sum];
-    if (workspace_bytes_ > 0) {
+    // One for the forward's and one for the backward's matmuls, which are on the compute stream; those of a
+    // communication hook run beside them.
+    if (workspace_bytes_ > 0 && op.stream == plan::Stream::compute) {
         const bool second = op.phase == plan::Phase::backward;
         call.workspace = workspaces_ + (second ? workspace_bytes_ : 0);
         call.workspace_bytes = workspace_bytes_;
