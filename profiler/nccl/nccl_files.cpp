@@ -6,6 +6,7 @@
 #include <exception>
 #include <stdexcept>
 #include <string_view>
+#include <utility>
 
 #include <fcntl.h>
 #include <fmt/core.h>
@@ -124,6 +125,7 @@ void NcclFiles::add_devices(const traces::importer::Topology& topology,
 }
 
 void NcclFiles::add_rows(traces::store::EventSink& sink, std::int64_t at, bool ended) {
+    bool said = false;  // of the files together
     for (auto& [variable, file] : files_) {
         if (file.added || !may_read(file, variable)) continue;
         try {
@@ -137,11 +139,10 @@ void NcclFiles::add_rows(traces::store::EventSink& sink, std::int64_t at, bool e
             add_devices(topology, sink);
             for (const auto& [key, value] : topology.facts) sink.add(traces::schema::RunInfoRow{key, value});
         } catch (const std::exception& error) {
-            if (!ended) continue;
+            if (!ended || std::exchange(said, true)) continue;
             sink.add(traces::schema::DiagnosticRow{
                 at, traces::schema::Severity::information,
                 fmt::format("what NCCL wrote for {} is omitted: {}", variable, error.what())});
-            return;
         }
     }
 }

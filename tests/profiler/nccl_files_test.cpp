@@ -195,6 +195,16 @@ TEST(NcclFiles, ThatAreDamagedAreOneSentence) {
     }
 }
 
+// The graph is read first.
+TEST(NcclFiles, OfADamagedGraphTheSystemIsKept) {
+    NcclFiles files(options_of({}));
+    write_both(files);
+    write(own(files, "NCCL_GRAPH_DUMP_FILE"), "<graphs version=");
+    const Added added(files);
+    EXPECT_THAT(added.said, HasSubstr("what NCCL wrote for NCCL_GRAPH_DUMP_FILE is omitted: it"));
+    EXPECT_THAT(added.links, SizeIs(3));
+}
+
 TEST(NcclFiles, ThatAreNotFilesAreNotOpened) {
     NcclFiles files(options_of({}));
     const std::string path = own(files, "NCCL_TOPO_DUMP_FILE");
