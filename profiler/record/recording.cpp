@@ -272,7 +272,7 @@ void Recording::on_signal(std::int64_t now) {
 void Recording::set_recording(bool on, std::int64_t now) {
     const bool by_signal = options_.toggle_signal != 0;
     started_ = true;
-    if (!on) take_stacks();
+    take_stacks();  // of the time until now, in which it was as it was
     recording_ = on;
     if (on) counted_from_ns_ = now;
     session_.set_state(on ? SessionState::recording : SessionState::waiting);
@@ -287,6 +287,7 @@ void Recording::set_recording(bool on, std::int64_t now) {
 
 void Recording::stop(std::int64_t now) {
     take_stacks();
+    if (stacks_ != nullptr) stacks_->stop();
     take_counters();
     counters_.reset();
     stopped_ns_ = now;

@@ -65,7 +65,7 @@ void Recording::finish(int status) {
             sink_->add(traces::schema::DiagnosticRow{exited, traces::schema::Severity::warning, text});
             tell(text);
         };
-        if (stopped_ns_ < 0 && stacks_->lost() > 0)
+        if (stacks_->lost() > 0)
             warn(fmt::format("{} lost: their buffers were full",
                              plural(stacks_->lost(), "sample of threads was", "samples of threads were")));
         if (const std::string incomplete = stacks_->incomplete(); !incomplete.empty()) warn(incomplete);

@@ -37,6 +37,7 @@ class PerfRings final : public SampleSource {
 
     std::string_view means() const override { return "perf events"; }
     void drain(const Visit& visit) override;
+    void stop() override { close(); }
     std::vector<CodeMapping> mappings(std::int32_t, bool) override { return {}; }
     std::int64_t lost() const override { return lost_; }
     std::string incomplete() const override { return {}; }

@@ -54,6 +54,8 @@ class SampleSource {
     // Visits what has arrived; of one thread in order of time.
     using Visit = std::function<void(StackRecord&&)>;
     virtual void drain(const Visit& visit) = 0;
+    // Ends sampling; what has not been drained is gone.
+    virtual void stop() {}
     // Where a process has its code now, for an address that is in no mapping so far; empty if the source
     // reports all of them by itself. `certain`: code runs there; else it may be no address of code.
     virtual std::vector<CodeMapping> mappings(std::int32_t pid, bool certain) = 0;

@@ -53,6 +53,11 @@ void StackSampler::take(const ThreadEnd& end, const Place& place) {
     names_.erase(thread);
 }
 
+void StackSampler::stop() {
+    at_stop_ = {source_->lost(), source_->incomplete()};
+    source_->stop();
+}
+
 void StackSampler::name_threads(MonotonicTime seen_before, const Place& place) {
     for (auto thread = unnamed_.begin(); thread != unnamed_.end();) {
         if (thread->second.seen > seen_before) {

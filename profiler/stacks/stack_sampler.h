@@ -8,6 +8,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_set>
@@ -36,9 +37,12 @@ class StackSampler {
     // To be called regularly, and twice at the end.
     void tick(const Place& place);
 
+    // Threads are not sampled any more, while the command goes on.
+    void stop();
+
     std::int64_t samples() const { return samples_; }
-    std::int64_t lost() const { return source_->lost(); }
-    std::string incomplete() const { return source_->incomplete(); }
+    std::int64_t lost() const { return at_stop_ ? at_stop_->lost : source_->lost(); }
+    std::string incomplete() const { return at_stop_ ? at_stop_->incomplete : source_->incomplete(); }
 
   private:
     using Thread = std::pair<std::int32_t, std::int32_t>;  // pid, tid
@@ -67,6 +71,11 @@ class StackSampler {
     std::map<Thread, Unnamed> unnamed_;       // known, without a row yet
     std::string text_;
     std::int64_t samples_ = 0;
+    struct Shortfall {
+        std::int64_t lost = 0;
+        std::string incomplete;
+    };
+    std::optional<Shortfall> at_stop_;
 };
 
 }  // namespace shardscope::profiler

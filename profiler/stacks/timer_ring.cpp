@@ -20,7 +20,7 @@
 namespace shardscope::profiler {
 namespace {
 
-// 64 processors at a 1,000 samples per second fill a quarter of a second.
+// 64 processors at 1,000 samples per second fill a quarter of a second.
 constexpr std::uint32_t kSlotsPerProcessor = 256, kFewestSlots = 64, kMostSlots = 16384;
 constexpr std::int64_t kSecondNs = 1'000'000'000;
 constexpr std::int64_t kLookAgainNs = kSecondNs;
@@ -64,8 +64,12 @@ TimerRing::TimerRing(std::string directory, int hertz) : directory_(std::move(di
 
 TimerRing::~TimerRing() {
     if (ring_ == nullptr) return;
-    ring_->closed.store(1, std::memory_order_relaxed);
+    stop();
     ::munmap(ring_, bytes_);
+}
+
+void TimerRing::stop() {
+    ring_->closed.store(1, std::memory_order_relaxed);
 }
 
 int TimerRing::most_hertz() {

@@ -26,6 +26,7 @@ class TimerRing final : public SampleSource {
 
     std::string_view means() const override { return "timers"; }
     void drain(const Visit& visit) override;
+    void stop() override;
     std::vector<CodeMapping> mappings(std::int32_t pid, bool certain) override;
     std::int64_t lost() const override;
     std::string incomplete() const override;
