@@ -117,6 +117,7 @@ plan::Op op_of(plan::Kernel kernel, const Linear& l, std::size_t args) {
     op.own = plan::KernelOp{.kernel = kernel,
                             .dtype = std::is_same_v<T, float> ? plan::DType::fp32 : plan::DType::bf16,
                             .dims = {l.rows, l.in, l.out}};
+    op.stream = plan::Stream::compute;
     op.args.resize(args);
     return op;
 }
@@ -163,6 +164,18 @@ TEST_F(CublasLt, UsesTheWorkspaceOfThePass) {
     for (std::size_t i = 0; i < both.size(); ++i) {
         EXPECT_EQ(both[i], i >= 256 && i < 256 + 3 * 64 ? std::byte{0xff} : std::byte{0}) << i;
     }
+}
+
+TEST_F(CublasLt, UsesNoWorkspaceBesideTheComputeStream) {
+    cuda::Gemm gemm(false);
+    std::vector<std::byte> both(2 * 256, std::byte{0});
+    gemm.use_workspaces(both.data(), 256);
+    const Linear l{3, 4, 5};
+    Operands<float> o(l);
+    plan::Op op = op_of<float>(plan::Kernel::linear_forward, l, 3);
+    op.stream = plan::Stream::post_backward;  // a communication hook's matmul
+    gemm.launch(op, {bytes(o.y), bytes(o.x), bytes(o.w)}, nullptr);
+    EXPECT_EQ(both, std::vector<std::byte>(both.size(), std::byte{0}));
 }
 
 TEST_F(CublasLt, RoundsToTf32OnlyOnRequest) {
