@@ -40,8 +40,8 @@ sim::Cluster nvlink_pairs() {
     return cluster;
 }
 
-job::Job job_of(int ranks) {
-    job::Job job = testing::with_wrap(testing::mlp_job(2, 64, 8, ranks), "module:Linear");
+job::Job job_of(int ranks, int width = 64) {
+    job::Job job = testing::with_wrap(testing::mlp_job(2, width, 8, ranks), "module:Linear");
     job.run.device = job::DeviceKind::cuda;
     job.run.steps = 3;
     return job;
@@ -49,12 +49,13 @@ job::Job job_of(int ranks) {
 
 // The trace of the benchmark, as if the cluster had been measured.
 std::unique_ptr<traces::store::Trace> bench_of(const sim::Cluster& cluster, int ranks, bool pairs = true,
-                                               bool collectives = true) {
+                                               bool collectives = true, std::int64_t smallest = 8) {
     sharding::Program program(sim::placed_on(job_of(ranks), cluster));
     program.let_talk(ranks);
     executor::CollectiveBenchOptions options;
     options.pairs = pairs;
     options.collectives = collectives;
+    options.smallest = smallest;
     auto trace = testing::played(job_of(ranks), cluster);
     for (const auto& fact : bench_facts(sim::simulate_bench(program, cluster, options), ranks, pairs))
         trace->config.emplace_back(fact.key, fact.value);
@@ -137,6 +138,42 @@ TEST(CalibrateLinks, RecoversThoseOfAKnownClusterWithoutCollectives) {
         EXPECT_NEAR(found.collectives.latency + found.links.latency.of(from, to),
                     known.collectives.latency + known.links.latency.of(from, to), 1e-7);
     }
+}
+
+// The smallest message of a benchmark may have many bytes, whose time is not latency.
+TEST(CalibrateLinks, RecoversThoseOfAKnownClusterFromLargerMessages) {
+    const sim::Cluster known = nvlink_pairs();
+    const auto trace = bench_of(known, 4, true, false, 65536);
+    const sim::Cluster found = fitted_to({trace.get()}, base_of(known)).cluster;
+    expect_near(found.links.bandwidth, known.links.bandwidth, kTolerance);
+    for (const auto& [from, to] : {std::pair(0, 1), std::pair(1, 2)}) {
+        EXPECT_NEAR(found.collectives.latency + found.links.latency.of(from, to),
+                    known.collectives.latency + known.links.latency.of(from, to), 2e-7);
+    }
+}
+
+// Beside a trace of a node with more devices its ranks are still those of two nodes.
+TEST(CalibrateLinks, OfOneRankOnEachNodeAreThoseBetweenNodes) {
+    sim::Cluster known = nvlink_pairs();
+    known.links = {};
+    known.nodes = 2;
+    known.devices = 1;
+    known.inter = {.latency = 1e-5, .bandwidth = 1e10, .shared = false, .bandwidth_share = {}};
+    const auto trace = bench_of(known, 2);
+    std::vector<MeasuredRun> runs;
+    runs.push_back(measure(*testing::played(job_of(4, 2048), nvlink_pairs())));
+    std::vector<MeasuredBench> benches;
+    benches.push_back(measure_bench(*trace));
+    const sim::Cluster found = calibrate(runs, benches, base_of(known), "x").cluster;
+    EXPECT_EQ(found.devices, 4);
+    EXPECT_NEAR(found.inter.bandwidth, 1e10, kTolerance * 1e10);
+    const auto seconds = [](const sim::Cluster& cluster, int other) {
+        plan::Mesh mesh;
+        mesh.ranks = mesh.shard = 2 * other;
+        return collective_seconds(cluster, sim::spread_of(mesh, {0, other}, cluster, {}),
+                                  plan::Operation::all_gather, 1 << 24);
+    };
+    EXPECT_NEAR(seconds(found, 4), seconds(known, 1), kTolerance * seconds(known, 1));
 }
 
 TEST(CalibrateLinks, AreThoseOfAllPairsIfTheyAreAlike) {

@@ -140,8 +140,8 @@ void add_residuals(const Runs& runs, const Benches& benches, Calibration& into) 
                               [](const Residual& a, const Residual& b) { return a.share > b.share; });
 }
 
-// A few steps suffice, as they repeat.
-constexpr std::int64_t kSimulatedSteps = 12;
+// A few steps suffice, as they repeat once a run is warm.
+constexpr std::int64_t kSimulatedSteps = 12, kWarmSteps = 6;
 
 void add_steps(const Runs& runs, Calibration& into) {
     for (const MeasuredRun& run : runs) {
@@ -149,7 +149,8 @@ void add_steps(const Runs& runs, Calibration& into) {
         options.memory_limit = 0;
         options.every_step = true;
         sim::Script script = sim::script_of(*run.program);
-        script.count = std::min(script.count, kSimulatedSteps);
+        const auto warm_up = static_cast<std::int64_t>(run.program->warm_up_steps());
+        script.count = std::min(script.count, std::max(kSimulatedSteps, 2 * (warm_up + kWarmSteps)));
         std::vector<double> seconds;
         try {
             const auto steps = sim::simulate(script, into.cluster, options).of(0).steps;

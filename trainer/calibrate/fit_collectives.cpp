@@ -4,7 +4,6 @@
 #include <cmath>
 #include <list>
 #include <map>
-#include <numeric>
 #include <tuple>
 #include <utility>
 
@@ -220,15 +219,19 @@ std::vector<int> ranks_of(const plan::Mesh& mesh, plan::Group group, int rank) {
     return ranks;
 }
 
-std::vector<int> ranks_of(const MeasuredBench& bench, plan::Operation operation) {
-    std::vector<int> ranks(operation == plan::Operation::send ? 2 : bench.node_of.size());
-    std::iota(ranks.begin(), ranks.end(), 0);
+// As the cluster numbers them, whose nodes may have more devices than the benchmark has ranks there.
+std::vector<int> ranks_of(const MeasuredBench& bench, plan::Operation operation,
+                          const sim::Cluster& cluster) {
+    std::map<int, int> on_node;  // ranks so far
+    std::vector<int> ranks;
+    for (const int node : bench.node_of) ranks.push_back(node * cluster.devices + on_node[node]++);
+    if (operation == plan::Operation::send) ranks.resize(2);
     return ranks;
 }
 
-plan::Mesh mesh_of(const MeasuredBench& bench) {
+plan::Mesh mesh_of(const MeasuredBench& bench, const sim::Cluster& cluster) {
     plan::Mesh mesh;
-    mesh.ranks = mesh.shard = static_cast<int>(bench.node_of.size());
+    mesh.ranks = mesh.shard = bench.nodes * cluster.devices;
     return mesh;
 }
 
@@ -260,7 +263,7 @@ std::vector<CollectiveTime> collective_times(const MeasuredRun& run, const Calib
 }
 
 sim::Spread spread_of(const MeasuredBench& bench, plan::Operation operation, const sim::Cluster& cluster) {
-    return sim::spread_of(mesh_of(bench), ranks_of(bench, operation), cluster, {});
+    return sim::spread_of(mesh_of(bench, cluster), ranks_of(bench, operation, cluster), cluster, {});
 }
 
 void fit_collectives(const Runs& runs, const Benches& benches, Calibration& into) {
@@ -316,11 +319,11 @@ void fit_collectives(const Runs& runs, const Benches& benches, Calibration& into
     }
     std::list<plan::Mesh> meshes;
     const auto add = [&](const MeasuredBench& bench, const std::vector<BenchedTime>& times) {
-        const plan::Mesh& mesh = meshes.emplace_back(mesh_of(bench));
+        const plan::Mesh& mesh = meshes.emplace_back(mesh_of(bench, cluster));
         for (const BenchedTime& own : times) {
             const double seconds = own.seconds - (apart ? cluster.collectives.latency : 0);
             if (seconds > 0)
-                groups.add(mesh, ranks_of(bench, own.operation), own.operation, own.bytes, seconds);
+                groups.add(mesh, ranks_of(bench, own.operation, cluster), own.operation, own.bytes, seconds);
         }
     };
     for (const MeasuredBench& bench : benches) add(bench, bench.collectives);

@@ -14,8 +14,9 @@ namespace shardscope::trainer::calibrate {
 
 namespace {
 
-constexpr double kLeastSpread = 0.1;  // figures nearer to each other than this are not told apart
-constexpr double kContradiction = 2;  // factor between two measurements of the same pair of ranks
+constexpr double kLeastSpread = 0.1;   // figures within twice their spread of each other are not told apart
+constexpr double kLeastLatency = 0.1;  // of a message's time; what is less is lost in that of its bytes
+constexpr double kContradiction = 2;   // factor between two measurements of the same pair of ranks
 
 // What a benchmark measured of a link.
 struct LinkSample {
@@ -127,6 +128,7 @@ void check_whole(const LinkSamples& samples, int size, const char* what) {
 struct Measured {
     LinkSamples inside, between;
     int devices = 0, nodes = 1;  // of a node, of the cluster
+    double shortest = 0;         // the least latency
     std::vector<double> bandwidth_spreads, latency_spreads;
 };
 
@@ -143,8 +145,13 @@ void add_pairs(const MeasuredBench& bench, double bytes_factor, Measured& into) 
             const bool same = from / devices == to / devices;
             const std::pair place =
                 same ? std::pair(from % devices, to % devices) : std::pair(from / devices, to / devices);
+            // The small message has bytes, too.
+            const double whole = pairs.latency[pairs.at(from, to)];
+            const double bytes = static_cast<double>(pairs.small_bytes) / pairs.rate(from, to);
+            const double latency = std::max(whole - bytes, kLeastLatency * whole);
+            if (into.shortest == 0 || latency < into.shortest) into.shortest = latency;
             (same ? into.inside : into.between)[place].push_back(
-                {bytes_factor * pairs.rate(from, to), pairs.latency[pairs.at(from, to)], &bench});
+                {bytes_factor * pairs.rate(from, to), latency, &bench});
         }
     }
 }
@@ -158,10 +165,8 @@ LinkFit fit_links(const Benches& benches, double bytes_factor, int devices, Cali
         if (!bench.pairs) continue;
         add_pairs(bench, bytes_factor, measured);
         if (bench.latency_of_plan >= 0) fit.latency_of_plan = bench.latency_of_plan;
-        for (const double latency : bench.pairs->latency) {
-            if (latency > 0 && (fit.shortest == 0 || latency < fit.shortest)) fit.shortest = latency;
-        }
     }
+    fit.shortest = measured.shortest;
     if (measured.devices == 0) return fit;
     devices = std::max(devices, measured.devices);
     const double bandwidth_spread = std::max(kLeastSpread, median(measured.bandwidth_spreads));
@@ -192,7 +197,7 @@ LinkFit fit_links(const Benches& benches, double bytes_factor, int devices, Cali
     into.notes["links"] = fmt::format(
         "{} pairs by messages; bandwidths within {:.0f} % of each other, and latencies within {:.0f} %, are "
         "one",
-        fit.pairs, 100 * bandwidth_spread, 100 * latency_spread);
+        fit.pairs, 200 * bandwidth_spread, 200 * latency_spread);
     return fit;
 }
 

@@ -30,7 +30,8 @@ void add_processors(const std::string& list, std::set<int>& into) {
         std::istringstream range(part);
         if (!(range >> first)) return;
         last = range >> dash >> last && dash == '-' ? last : first;
-        for (int processor = first; processor <= std::min(last, kMost); ++processor) into.insert(processor);
+        for (int processor = std::max(first, 0); processor <= std::min(last, kMost); ++processor)
+            into.insert(processor);
     }
 }
 

@@ -18,6 +18,7 @@ constexpr std::array kOperations = {plan::Operation::all_gather, plan::Operation
                                     plan::Operation::all_to_all};
 // Most per measurement. Of messages more: each moves its bytes once, and the first find cold caches.
 constexpr std::int64_t kRepeatedBytes = 64 << 20, kSentBytes = 256 << 20;
+constexpr std::int64_t kSentByPair = 32 << 20;  // of the others than ranks 0 and 1, which may be many
 constexpr int kMostRepeats = 100, kFewestRepeats = 3;
 constexpr std::int64_t kElement = 4;  // bytes: everything is fp32
 constexpr plan::BufferId kAll = 0, kOwn = 1;
@@ -66,22 +67,21 @@ std::vector<CollectiveRate> collective_rates(int ranks, const CollectiveBenchOpt
 std::vector<MessageRate> message_rates(int talkers, const CollectiveBenchOptions& options) {
     std::vector<MessageRate> rates;
     if (talkers < 2) return rates;
-    const auto add = [&](int from, int to, const std::vector<std::int64_t>& sizes) {
+    const auto add = [&](int from, int to, const std::vector<std::int64_t>& sizes, std::int64_t most) {
         std::set<std::int64_t> known;
         for (const std::int64_t wanted : sizes) {
             const std::int64_t bytes = std::max(kElement, wanted / kElement * kElement);
             if (!known.insert(bytes).second) continue;
-            rates.push_back(
-                {.from = from, .to = to, .bytes = bytes, .repeats = repeats_of(bytes, kSentBytes)});
+            rates.push_back({.from = from, .to = to, .bytes = bytes, .repeats = repeats_of(bytes, most)});
         }
     };
-    add(0, 1, bench_sizes(options.smallest, options.largest));
+    add(0, 1, bench_sizes(options.smallest, options.largest), kSentBytes);
     if (!options.pairs) return rates;
     const std::vector<std::int64_t> both = {options.smallest,
                                             std::clamp(kPairBytes, options.smallest, options.largest)};
     for (int from = 0; from < talkers; ++from) {
         for (int to = 0; to < talkers; ++to) {
-            if (from != to && !(from == 0 && to == 1)) add(from, to, both);
+            if (from != to && !(from == 0 && to == 1)) add(from, to, both, kSentByPair);
         }
     }
     return rates;
