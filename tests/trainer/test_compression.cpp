@@ -127,6 +127,22 @@ TEST(SelectLargest, FindsThoseThatSortingFinds) {
     }
 }
 
+// Of a Q that is zero after a step without gradients: later ones would be multiplied by it.
+TEST(Orthogonalize, ARowOfZerosBecomesOneThatIsOrthogonalToTheOthers) {
+    Floats rows = {3, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 2};
+    orthogonalize_rows(rows.data(), 3, 4, 0);
+    for (std::size_t a = 0; a < 3; ++a) {
+        for (std::size_t b = 0; b < 3; ++b) {
+            double product = 0;
+            for (std::size_t i = 0; i < 4; ++i) product += double(rows[4 * a + i]) * rows[4 * b + i];
+            EXPECT_NEAR(product, a == b ? 1 : 0, 1e-6) << a << " " << b;
+        }
+    }
+    Floats columns(6, 0.0f);
+    orthogonalize_columns(columns.data(), 3, 2, 0);
+    EXPECT_EQ(columns, Floats(6, 0.0f));
+}
+
 // Neighbours in fp32, both signs, equal ones, zeros, the smallest and the largest number.
 TEST(SelectLargest, TellsNeighboursApartAndTakesTheFirstOfEqualOnes) {
     const float one = 1.0f, more = std::nextafter(one, 2.0f), tiny = 1e-45f, huge = 3.4e38f;

@@ -98,6 +98,10 @@ void Bench::measure(BenchRun& run) {
         overrides.push_back({key, value});
     // It then concerns validation and test only.
     if (job_.data.crop == job::ImageCrop::resized) overrides.push_back({"data.resize", "0"});
+    // Steps that are compressed are what is measured.
+    const job::DdpSection defaults;
+    if (job_.ddp.comm_hook_start != defaults.comm_hook_start)
+        overrides.push_back({"ddp.comm_hook_start", std::to_string(defaults.comm_hook_start)});
     overrides.push_back({"run.steps", std::to_string(options_.length.all())});
     double items = 0;
     try {

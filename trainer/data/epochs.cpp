@@ -44,6 +44,11 @@ job::Job with_steps(job::Job job, const Dataset& train, const Position& start) {
                            epochs, samples, steps, a_step, job::kMostSteps));
     }
     job.run.steps = start.steps + (epochs * samples - start.samples + a_step - 1) / a_step;
+    if (traits(job.ddp.comm_hook.kind).keeps_error && job.run.steps <= job.ddp.comm_hook_start) {
+        refuse(job, "ddp.comm_hook_start",
+               fmt::format("the first {} steps are reduced whole, and {} of {} are {} steps; raise {}",
+                           job.ddp.comm_hook_start, key, epochs, job.run.steps, key));
+    }
     return job;
 }
 

@@ -412,7 +412,7 @@ std::vector<Key> make_keys() {
             "comm_hook", &DdpSection::comm_hook, parse_comm_hook,
             "what compresses the gradients of a bucket before they are reduced: none; bf16, fp16: half "
             "of the bits; powersgd:R: matrices of rank R; topk:F: the largest of them, a share F"),
-        ddp.integer("comm_hook_start", &DdpSection::comm_hook_start, 2, kMostSteps,
+        ddp.integer("comm_hook_start", &DdpSection::comm_hook_start, 2, 1'000'000,
                     "powersgd, topk: so many steps of a run are reduced whole before the first that is "
                     "compressed; buckets change until step 2 (PyTorch's start_powerSGD_iter is 1000)"),
         ddp.number("orthogonalization_epsilon", &DdpSection::orthogonalization_epsilon, 0, 1,

@@ -28,17 +28,28 @@ SHARDSCOPE_INLINE double dot(const float* a, const float* b, std::size_t n, std:
     });
 }
 
-SHARDSCOPE_INLINE void orthogonalize(const Vectors& of, float epsilon) {
+// Takes from a vector its parts along those before it; returns its norm then.
+SHARDSCOPE_INLINE double take_parts(const Vectors& of, std::size_t v) {
+    float* own = of.at(v);
+    for (int pass = 0; pass < 2; ++pass) {
+        for (std::size_t u = 0; u < v; ++u) {
+            const float* before = of.at(u);
+            const auto along = static_cast<float>(dot(before, own, of.length, of.step));
+            for (std::size_t i = 0; i < of.length; ++i) own[i * of.step] -= along * before[i * of.step];
+        }
+    }
+    return std::sqrt(dot(own, own, of.length, of.step));
+}
+
+SHARDSCOPE_INLINE void orthogonalize(const Vectors& of, float epsilon, bool revives) {
     for (std::size_t v = 0; v < of.count; ++v) {
         float* own = of.at(v);
-        for (int pass = 0; pass < 2; ++pass) {
-            for (std::size_t u = 0; u < v; ++u) {
-                const float* before = of.at(u);
-                const auto along = static_cast<float>(dot(before, own, of.length, of.step));
-                for (std::size_t i = 0; i < of.length; ++i) own[i * of.step] -= along * before[i * of.step];
-            }
+        double norm = take_parts(of, v);
+        if (norm == 0 && revives) {
+            own[v % of.length * of.step] = 1;
+            norm = take_parts(of, v);
         }
-        const double norm = std::sqrt(dot(own, own, of.length, of.step)) + static_cast<double>(epsilon);
+        norm += static_cast<double>(epsilon);
         if (norm == 0) continue;
         const auto share = static_cast<float>(1 / norm);
         for (std::size_t i = 0; i < of.length; ++i) own[i * of.step] *= share;
@@ -81,12 +92,12 @@ Threshold threshold_of(const float* x, std::size_t n, std::size_t k) {
 
 SHARDSCOPE_VECTOR_CLONES
 void orthogonalize_columns(float* matrix, std::size_t rows, std::size_t columns, float epsilon) {
-    orthogonalize({matrix, columns, rows, 1, columns}, epsilon);
+    orthogonalize({matrix, columns, rows, 1, columns}, epsilon, false);
 }
 
 SHARDSCOPE_VECTOR_CLONES
 void orthogonalize_rows(float* matrix, std::size_t rows, std::size_t columns, float epsilon) {
-    orthogonalize({matrix, rows, columns, columns, 1}, epsilon);
+    orthogonalize({matrix, rows, columns, columns, 1}, epsilon, true);
 }
 
 void select_largest(float* x, std::size_t n, std::size_t k, std::int32_t* places, float* values) {

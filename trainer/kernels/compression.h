@@ -10,7 +10,8 @@ namespace shardscope::trainer::kernels {
 // Gram-Schmidt: of the columns, in order, each loses its parts along those before it and is divided by its
 // norm + epsilon. As PyTorch's powerSGD_hook, but the parts are taken away twice: where a column depends on
 // the ones before it, what is left of it is rounding, which the second time makes orthogonal to them. With
-// epsilon 0 a column of zeros stays zero.
+// epsilon 0 a column of zeros stays zero; a row of zeros becomes one that is orthogonal to the others: what
+// is multiplied by it would never be seen again.
 void orthogonalize_columns(float* matrix, std::size_t rows, std::size_t columns, float epsilon);
 void orthogonalize_rows(float* matrix, std::size_t rows, std::size_t columns, float epsilon);
 

@@ -149,6 +149,7 @@ class NearestSearch {
     // A few steps show as much as many, and the job's own limit is replaced by `limit`.
     static job::Job plain(job::Job job) {
         job.run.steps = std::min<std::int64_t>(job.run.steps, 6);
+        job.ddp.comm_hook_start = job::DdpSection().comm_hook_start;  // which may be beyond them
         job.run.memory_limit = 0;
         return job;
     }
