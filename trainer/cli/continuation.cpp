@@ -45,7 +45,7 @@ Continuation::Continuation(const job::Job& job, const data::Tokenizer& tokenizer
 }
 
 sharding::Texts Continuation::shape() const {
-    return {static_cast<int>(texts_.size()), options_.cache ? static_cast<int>(prompt_) : 0};
+    return {static_cast<int>(texts_.size()), options_.cache ? static_cast<int>(prompt_) : 0, options_.tokens};
 }
 
 Forward Continuation::first() const {

@@ -1,6 +1,7 @@
 #include "trainer/cli/generate.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <cstdio>
 #include <memory>
@@ -16,6 +17,7 @@
 #include "trainer/cli/continuation.h"
 #include "trainer/cli/environment.h"
 #include "trainer/cli/exit_status.h"
+#include "trainer/cli/stop.h"
 #include "trainer/cli/trace_output.h"
 #include "trainer/data/bpe.h"
 #include "trainer/data/tokenizer.h"
@@ -82,6 +84,9 @@ int generate(const job::Job& job, const GenerateOptions& options) {
         for (const traces::schema::RunInfoRow& fact : environment_of(program.job(), nullptr).facts)
             recorder->describe(fact);
     }
+    std::atomic<bool> stop = false;
+    std::optional<StopSignals> listening;
+    if (trace.recorder()) listening.emplace(&stop);  // so that the trace is complete
     executor::GenerationCalls calls;
     calls.after_setup = [&](int rank, executor::RankRunner& runner) {
         loader.fill(rank, [&](const plan::Arg& arg) { return runner.contents(arg); });
@@ -91,7 +96,8 @@ int generate(const job::Job& job, const GenerateOptions& options) {
         continuation.write(forward, input);
     };
     calls.read = [&](executor::Forward forward, std::span<const float> logits) {
-        return continuation.read(forward, logits);
+        const auto next = continuation.read(forward, logits);
+        return stop ? std::nullopt : next;
     };
     try {
         trace.measure_clock();
@@ -106,6 +112,7 @@ int generate(const job::Job& job, const GenerateOptions& options) {
     for (const std::string& warning : end.warnings)
         fmt::print(stderr, "shardscope-train: warning: {}\n", warning);
     if (!end.trace.empty()) fmt::print(stderr, "Trace: {}\n", end.trace);
+    if (stop) return kSignalled + StopSignals::received();
     return end.failed ? kFailed : 0;
 }
 

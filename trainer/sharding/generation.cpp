@@ -38,7 +38,8 @@ void Program::declare_cache() {
 }
 
 void Program::make_generation() {
-    evaluation_ = make_forward(plan::Phase::prefill, "forward", nullptr);
+    if (texts_.prompt == 0 || texts_.prompt + texts_.tokens > job_.model.context)
+        evaluation_ = make_forward(plan::Phase::prefill, "forward", nullptr);
     if (texts_.prompt == 0) return;
     model::Cached cached;
     cached.keys = keys_;

@@ -212,9 +212,8 @@ MemoryPrediction Program::predict() const {
         prediction.steps.push_back(account.take_peak());
     };
     if (purpose_ == Purpose::generate) {
-        for (const plan::Plan* plan : {prefill(), decode()})
+        for (const plan::Plan* plan : {prefill(), decode(), evaluation()})
             if (plan) walk(*plan);
-        if (!prefill()) walk(*evaluation());
     }
     // Each Plan that repeats is walked twice, as it may start anew.
     for (std::size_t i = 0; i < stretches_.size(); ++i) {

@@ -29,7 +29,8 @@ enum class Purpose : std::uint8_t {
 // Texts that are continued together.
 struct Texts {
     int count = 1;
-    int prompt = 0;  // tokens of the longest, at most model.context; 0: no key/value cache is kept
+    int prompt = 0;           // tokens of the longest, at most model.context; 0: no key/value cache is kept
+    std::int64_t tokens = 0;  // that follow each: the context may be full before all have
 };
 
 // The memory account of a run.
@@ -48,7 +49,8 @@ class Program {
     // optimizer's state exists from set-up on.
     explicit Program(const job::Job& job, Purpose purpose = Purpose::train);
     // To generate: evaluation() reads the last model.context tokens of each text. With a cache, prefill()
-    // reads the prompts and decode() one more token of each text.
+    // reads the prompts and decode() one more token of each text, and there is an evaluation only if the
+    // context may be full.
     Program(const job::Job& job, const Texts& texts);
     // The same for a workload that a job file cannot describe, which has no pipeline: each role needs one.
     Program(const job::Job& job, std::unique_ptr<Workload> workload, Purpose purpose = Purpose::train);

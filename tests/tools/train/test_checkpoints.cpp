@@ -224,6 +224,17 @@ TEST_F(Checkpoints, GenerateAsPrefillAndDecodeInATrace) {
     };
     EXPECT_EQ(steps("prefill"), 1);
     EXPECT_EQ(steps("decode"), 4);
+    // With the context full there are forwards of all of it, whose memory is predicted, too.
+    const std::string longer = folder_ / "longer.sqlite";
+    EXPECT_EQ(
+        train(gpt({"--checkpoint.load=" + save(), "--generate", "every", "--tokens=40", "--trace", longer}))
+            .status,
+        0);
+    for (const std::string& file : {trace, longer}) {
+        const Json memory = trace_json({"memory", file});
+        EXPECT_EQ(memory.at("ranks").at(0).at("peak_bytes"), memory["ranks"][0].at("predicted_peak_bytes"))
+            << file;
+    }
 }
 
 // Whatever mesh has trained a model, one rank that holds everything prints its text, with the job of that
