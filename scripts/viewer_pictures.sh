@@ -32,7 +32,7 @@ done
 (cd "$work" && "$bin/shardscope-train" plan "${job%/*}/gpt_7b.toml" -o plan.sqlite >/dev/null)
 
 # Where the processor time of its training goes.
-(cd "$work" && "$bin/shardscope-record" -o sampled.sqlite --sample 997 -- "$bin/shardscope-train" "$job" --run.steps=40 \
+(cd "$work" && "$bin/shardscope-record" -o sampled.sqlite --sample 997 --sample-by perf -- "$bin/shardscope-train" "$job" --run.steps=40 \
     >/dev/null 2>record.txt)
 if grep "not sampled" "$work/record.txt" >&2; then exit 1; fi
 
@@ -117,7 +117,7 @@ printf '%s\n' "set size 1400x820" "open wired.sqlite" wait "panel topology" wait
     "panel collectives" wait "click collectives.show.bandwidth" wait \
     "shot $folder/bandwidth.png" >"$work/wires.script"
 (cd "$work" && "$bin/shardscope-view" --script wires.script)
-printf '%s\n' "set size 1400x820" "open sampled.sqlite" wait "panel samples" wait "hover samples.box.2.1 at 50% 50%" wait \
+printf '%s\n' "set size 1400x820" "open sampled.sqlite" wait "panel samples" wait "hover samples.box.2.0 at 20% 50%" wait \
     "shot $folder/samples.png" >"$work/samples.script"
 (cd "$work" && "$bin/shardscope-view" --script samples.script)
 (cd "$work" && "$bin/shardscope-view" job.sqlite --panel job --size 1400x820 --screenshot "$folder/job.png")

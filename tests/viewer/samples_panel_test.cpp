@@ -190,6 +190,8 @@ TEST(SamplesRows, WeightsOverTimeAreOfTheChosenThreads) {
         weights_over_time(*trace, "cpu-clock", {.thread = schema::global_tid(7, 8)}, 2);
     EXPECT_THAT(one.parts, ElementsAre(50 * kMs, 0));
     EXPECT_EQ(weights_over_time(*trace, "cpu-clock", {}, 500).parts.size(), 18U) << "eight samples in each";
+    EXPECT_EQ(weights_over_time(*trace, "cpu-clock", {.thread = schema::global_tid(7, 8)}, 500).parts.size(),
+              6U);
     EXPECT_EQ(weights_over_time(*trace, "cycles", {}, 2).most, 0);
 }
 

@@ -38,9 +38,8 @@ constexpr WhyEmpty kTable[] = {
      "any activity", "any of `--trace=cuda,nvtx`"},
     {"timeline.samples", "timeline",
      "Over time this trace holds nothing but samples of threads: the Samples panel shows them. Record "
-     "ranges, "
-     "kernels or counters too (shardscope-record does by default) to see them here.",
-     "other than samples of threads, which the Samples panel shows", kTrace, kAlways, "any activity",
+     "ranges, kernels or counters too (shardscope-record does by default) to see them here.",
+     "more than samples of threads, which the Samples panel shows", kTrace, kAlways, "any activity",
      "any of `--trace=cuda,nvtx`"},
     {"job", "job",
      "This trace holds no samples of devices, hosts or processes. shardscope-record samples them unless "

@@ -69,7 +69,8 @@ class JobPanel final : public model::Panel {
         }
         if (!report->any_sample()) {
             draw::flow(ImGui::GetWindowWidth());
-            if (session.current()->limit) return draw::note("No sample lies in the time filter.");
+            if (session.current()->limit && trace->counters.size() > 0)
+                return draw::note("No sample lies in the time filter.");
             return draw::note(model::why_empty("job"));
         }
         widgets::draw_limit_note(session);

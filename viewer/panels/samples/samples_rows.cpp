@@ -108,10 +108,13 @@ WeightsOverTime weights_over_time(const Trace& trace, std::string_view event,
     const auto& samples = trace.samples;
     WeightsOverTime over{
         .from = trace.first_ns, .to = std::max(trace.last_ns, trace.first_ns + 1), .parts = {}};
-    over.parts.resize(std::clamp<std::size_t>(samples.size() / kSamplesInAPart, 1, most));
     const auto id = trace.strings.find(event);
+    std::vector<std::size_t> kept;
     for (std::size_t i = 0; id && i < samples.size(); ++i) {
-        if (samples.event[i] != *id || !filter.keeps(trace.threads[samples.thread[i]])) continue;
+        if (samples.event[i] == *id && filter.keeps(trace.threads[samples.thread[i]])) kept.push_back(i);
+    }
+    over.parts.resize(std::clamp<std::size_t>(kept.size() / kSamplesInAPart, 1, most));
+    for (const std::size_t i : kept) {
         const double at =
             (static_cast<double>(samples.time[i]) - static_cast<double>(over.from)) / over.part_ns();
         const double last = static_cast<double>(over.parts.size() - 1);
