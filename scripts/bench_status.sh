@@ -11,19 +11,22 @@ bin=${BIN:-build/release/bin} # BIN: programs that are built already
 [[ -n ${BIN:-} ]] || scripts/build.sh release -DSHARDSCOPE_BUILD_TESTS=ON shardscope-trace bench_live bench_watched >&2
 told=$("$bin/bench_live" | sed -E 's/.*"collective_ns": ([0-9.]+), "step_ns": ([0-9.]+).*/\1 \2/')
 folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
+job=
+trap '[[ -z $job ]] || kill "$job" 2> /dev/null || true; rm -rf "$folder"' EXIT
 
 # compare NAME JOB BLOCKS STEPS_PER_BLOCK
 compare() {
     printf '\n%s\n' "$1"
     "$bin/bench_watched" "$2" "$folder/run.status" "$3" "$4" > "$folder/result" &
-    local job=$! collectives
+    job=$!
+    local collectives
     until [[ -S $folder/run.status ]]; do
         kill -0 $job 2> /dev/null || { wait $job; exit 1; }
         sleep 0.02
     done
     "$bin/shardscope-trace" watch --format json "$folder/run.status" > "$folder/lines"
-    wait $job
+    wait "$job"
+    job=
     # The collectives of a step: of the last two lines' numbers, over the steps between.
     collectives=$(tail -2 "$folder/lines" | head -1 |
         sed -E 's/.*"ranks":\[\{"rank":0,[^}]*"steps_done":([0-9]+).*"collective":\{"operation":"[a-z_]+","number":([0-9]+).*/\1 \2/' |

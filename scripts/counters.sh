@@ -101,6 +101,8 @@ TOML
 thread_cost() {
     "$bin/shardscope-train" "$folder/job.toml" --trace "$folder/train.sqlite" >"$folder/train.log" 2>&1 &
     local job=$! thread=
+    # shellcheck disable=SC2064 # this job, now
+    trap "kill $job 2>/dev/null || true" EXIT
     for ((i = 0; i < 100; ++i)); do
         for file in "/proc/$job/task"/*/comm; do
             [[ $(cat "$file" 2>/dev/null) == counters ]] && thread=${file%/comm}
@@ -109,6 +111,7 @@ thread_cost() {
         kill -0 "$job" 2>/dev/null || { cat "$folder/train.log" >&2; exit 1; }
         sleep 0.05
     done
+    [[ -n $thread ]] || { echo "counters.sh: shardscope-train has no thread that samples" >&2; exit 1; }
     sleep 0.5 # the first sample describes the host, once
     local begin end from to
     read -r from _ <"$thread/schedstat"
