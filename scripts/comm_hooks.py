@@ -53,16 +53,21 @@ def job(folder, model, steps, rate):
     return name
 
 
-def train(tool, folder, model, hook, steps=STEPS, rate=None):
-    """{path: values}, rows x width, after the steps."""
+def our_parameters(saved):
+    """{path: values}, rows x width."""
     import torch
+    return {path: torch.frombuffer(bytearray(values), dtype=torch.float32).view(rows, width)
+            for path, (rows, width, values) in saved_weights(saved).items()}
+
+
+def train(tool, folder, model, hook, steps=STEPS, rate=None):
+    """As our_parameters, after the steps."""
     saved = os.path.join(folder, "saved")
     processes = ["--run.processes=%d" % RANKS, "--run.comm=tcp"] if rate is None else []
     compressed = ["--ddp.comm_hook=" + hook] if hook != "none" else []
     ours(tool, job(folder, model, steps, rate or MODELS[model][1]), *processes, *compressed,
          "--checkpoint.save=" + saved, "--checkpoint.format=full", "--overwrite")
-    return {path: torch.frombuffer(bytearray(values), dtype=torch.float32).view(rows, width)
-            for path, (rows, width, values) in saved_weights(saved).items()}
+    return our_parameters(saved)
 
 
 def bytes_sent(tool, folder, model, hook):
@@ -190,13 +195,11 @@ def hooked(net, hook):
     return ddp
 
 
-def rank_of(rank, model, hook, weights, port, results):
-    os.environ.update(RANK=str(rank), WORLD_SIZE=str(RANKS), MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
+def rank_of(rank, weights, model, hook):
+    """What it sent in the last step, [collectives, bytes], and {path: values after the steps}."""
     import torch
     import torch.distributed as dist
     import torch.nn.functional as F
-    torch.set_num_threads(1)
-    dist.init_process_group("gloo")
     sent = []
     for name in ("all_reduce", "all_gather"):
         def recorded(*args, original=getattr(dist, name), **keywords):
@@ -218,34 +221,43 @@ def rank_of(rank, model, hook, weights, port, results):
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
-    results.put((rank, sent, {path: value.detach().reshape(weights[path].shape).clone().numpy()
-                              for path, value in zip(net.paths, net.weights)}))
+    return [len(sent), sum(sent)], {path: value.detach().reshape(weights[path].shape).clone().numpy()
+                                    for path, value in zip(net.paths, net.weights)}
+
+
+def _process(work, rank, weights, port, arguments, results):
+    os.environ.update(RANK=str(rank), WORLD_SIZE=str(RANKS), MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
+    import torch
+    import torch.distributed as dist
+    torch.set_num_threads(1)
+    dist.init_process_group("gloo")
+    results.put((rank, work(rank, weights, *arguments)))
     dist.barrier()
     dist.destroy_process_group()
 
 
-def theirs(model, hook, weights, port):
-    """What they sent in the last step, [collectives, bytes], and {path: values after the steps}."""
+def in_ranks(work, weights, port, *arguments):
+    """What work(rank, weights, *arguments) returns on rank 0 of processes on gloo."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["torch", "torch.distributed.algorithms.ddp_comm_hooks.powerSGD_hook"])
     results = context.Queue()
-    processes = [context.Process(target=rank_of, args=(r, model, hook, weights, port, results)) for r in range(RANKS)]
+    processes = [context.Process(target=_process, args=(work, r, weights, port, arguments, results)) for r in range(RANKS)]
     for process in processes:
         process.start()
-    found = []
+    found = {}
     while len(found) < RANKS:
         if not results.empty():
-            found.append(results.get())
+            rank, value = results.get()
+            found[rank] = value
         elif any(process.exitcode not in (None, 0) for process in processes):
             for process in processes:
                 process.terminate()
-            sys.exit("PyTorch's run with %s failed" % hook)
+            sys.exit("PyTorch's run of %s failed" % (arguments or work.__module__,))
         else:
             processes[0].join(0.05)
     for process in processes:
         process.join()
-    _, sent, values = min(found, key=lambda part: part[0])
-    return [len(sent), sum(sent)], values
+    return found[0]
 
 
 def main():
@@ -264,7 +276,7 @@ def main():
             for h, hook in enumerate(HOOKS):
                 values = train(tool, folder, model, hook)
                 sent = bytes_sent(tool, folder, model, hook)
-                their_sent, their_values = theirs(model, hook, start, 29800 + 20 * m + h)
+                their_sent, their_values = in_ranks(rank_of, start, 29800 + 20 * m + h, model, hook)
                 apart = max((value - torch.from_numpy(their_values[path])).abs().max().item() for path, value in values.items())
                 changed = max((value - plain[path]).abs().max().item() for path, value in values.items())
                 if hook == "none":  # PyTorch's reducer sends without dist.all_reduce: nothing to compare

@@ -70,6 +70,12 @@ std::vector<job::Job> jobs(const testing::SampleText& text) {
         job.ddp.first_bucket_mb = job.ddp.bucket_cap_mb = 0.02;
         all.push_back(job);
     }
+    for (const job::OptimizerType type : {job::OptimizerType::onebit_adam, job::OptimizerType::onebit_lamb}) {
+        job::Job job = testing::with_mode(testing::gpt_job(text, 2, 2), job::ParallelMode::ddp);
+        job.optimizer.type = type;
+        job.optimizer.freeze_step = 3;
+        all.push_back(job);
+    }
     return all;
 }
 

@@ -183,5 +183,58 @@ TEST(SelectLargest, WhatIsNotSentIsNotLost) {
     for (std::size_t i = 0; i < kCount; ++i) EXPECT_EQ(sent[i], gradients[i] - error[i]);
 }
 
+// --- signs -------------------------------------------------------------------------------------------------
+
+// Whatever part of a word they begin in: x + error is +-scale plus the new error, and the scale is the root
+// of the mean square.
+TEST(Signs, AreTheNumbersLessTheNewError) {
+    for (const std::size_t first : {0, 5, 32, 63}) {
+        for (const std::size_t n : {1, 31, 64, 1000}) {
+            const Floats x = normals(n, "x"), variance(n, 1.0f);
+            Floats error = normals(n, "error"), sent(n), sum(n, 1.0f);
+            double squares = 0;
+            Floats wanted(n);
+            for (std::size_t i = 0; i < n; ++i) {
+                wanted[i] = x[i] + error[i];
+                squares += static_cast<double>(wanted[i]) * wanted[i];
+            }
+            std::vector<std::uint32_t> words((first + n + 31) / 32, 0xaaaaaaaau);
+            const float scale =
+                compress_signs(x.data(), error.data(), variance.data(), n, words.data(), first);
+            EXPECT_FLOAT_EQ(scale, static_cast<float>(std::sqrt(squares / static_cast<double>(n))));
+            expand_signs(words.data(), first, scale, variance.data(), sent.data(), n);
+            add_signs(words.data(), first, scale, sum.data(), n);
+            for (std::size_t i = 0; i < n; ++i) {
+                EXPECT_EQ(sent[i], wanted[i] >= 0 ? scale : -scale);
+                EXPECT_EQ(error[i], wanted[i] - sent[i]);
+                EXPECT_EQ(sum[i], 1.0f + sent[i]);
+            }
+            for (std::size_t bit = 0; bit < first; ++bit)
+                EXPECT_EQ(words[bit / 32] >> bit % 32 & 1u, bit % 2) << "another number's bit";
+        }
+    }
+}
+
+TEST(Signs, ZeroIsPositive) {
+    const Floats x = {0.0f, -0.0f, -2.0f}, variance(3, 1.0f);
+    Floats error(3, 0.0f), sent(3);
+    std::uint32_t word = 0;
+    const float scale = compress_signs(x.data(), error.data(), variance.data(), 3, &word, 0);
+    EXPECT_EQ(word, 3u);
+    EXPECT_FLOAT_EQ(scale, 2 / std::sqrt(3.0f));
+}
+
+TEST(Signs, NumbersWithoutAVarianceAreLeftOut) {
+    const Floats x = {3.0f, 100.0f, -3.0f}, variance = {1.0f, 0.0f, 1.0f};
+    Floats error(3, 0.0f), sent(3);
+    std::uint32_t word = 0;
+    const float scale = compress_signs(x.data(), error.data(), variance.data(), 3, &word, 0);
+    expand_signs(&word, 0, scale, variance.data(), sent.data(), 3);
+    EXPECT_EQ(sent, (Floats{3, 0, -3}));
+    EXPECT_EQ(error, Floats(3, 0.0f));
+    const Floats nothing(3, 0.0f);
+    EXPECT_EQ(compress_signs(x.data(), error.data(), nothing.data(), 3, &word, 0), 0.0f);
+}
+
 }  // namespace TEST_FILE
 }  // namespace shardscope::trainer::kernels

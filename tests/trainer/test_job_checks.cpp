@@ -58,6 +58,28 @@ TEST(JobChecks, NameTheKeyAndWhatToDo) {
          "job.toml:7: ddp.comm_hook_start: ", "the first 9 steps are reduced whole, and the run has 9"},
         {"[parallel]\nmode = 'ddp'\n[ddp]\ncomm_hook = 'bf16'\northogonalization_epsilon = 1e-8",
          "job.toml:5: ddp.orthogonalization_epsilon: ", "only powersgd"},
+        {"[optimizer]\ntype = 'adam'\nfreeze_step = 3",
+         "job.toml:3: optimizer.freeze_step: ", "only onebit_adam and onebit_lamb"},
+        {"[optimizer]\ntype = 'onebit_adam'\nfreeze_step = 3",
+         "job.toml:2: parallel.mode: ", "replace the all-reduce of \"ddp\""},
+        {"[parallel]\nmode = 'ddp'\n[optimizer]\ntype = 'onebit_adam'",
+         "job.toml:4: optimizer.freeze_step: ", "a fifth of run.steps"},
+        {"[run]\ndevice = 'cuda'\n[parallel]\nmode = 'ddp'\n[optimizer]\ntype = 'onebit_lamb'\nfreeze_step = "
+         "3",
+         "job.toml:2: run.device: ", "no kernels for a GPU"},
+        {"[parallel]\nmode = 'ddp'\n[train]\nclip_norm = 1\n[optimizer]\ntype = 'onebit_adam'\nfreeze_step = "
+         "3",
+         "job.toml:4: train.clip_norm: ", "never see the mean of all gradients"},
+        {"[parallel]\nmode = 'ddp'\n[ddp]\ncomm_hook = 'bf16'\n[optimizer]\ntype = "
+         "'onebit_adam'\nfreeze_step = 3",
+         "job.toml:4: ddp.comm_hook: ", "omit one of the two"},
+        {"[parallel]\nmode = 'ddp'\n[ddp]\nshard_optimizer = true\n[optimizer]\ntype = "
+         "'onebit_adam'\nfreeze_step = "
+         "3",
+         "job.toml:4: ddp.shard_optimizer: ", "the whole momentum"},
+        {"[run]\nranks = 2\n[parallel]\nmode = 'ddp'\ntensor = 2\n[optimizer]\ntype = "
+         "'onebit_adam'\nfreeze_step = 3",
+         "job.toml:5: parallel.tensor: ", "set the key to 1"},
         {"[fsdp]\nsharding_strategy = 'NO_SHARD'\nlayout = 'lean'", "job.toml:3: fsdp.layout: ", "fsdp1"},
         {"[fsdp]\nlayout = 'fsdp2'\nlimit_all_gathers = true",
          "job.toml:3: fsdp.limit_all_gathers: ", "fully_shard has no limiter"},

@@ -193,7 +193,7 @@ void add_settings(SmallThings& things, const SavePlan& plan, const job::Optimize
         things.setting("amsgrad", off);
         things.setting("capturable", off);
         things.setting("decoupled_weight_decay",
-                       pickled::boolean(optimizer.type != job::OptimizerType::adam));
+                       pickled::boolean(warm_up_of(optimizer.type) != job::OptimizerType::adam));
     } else {
         things.setting("momentum", pickled::real(optimizer.momentum));
         things.setting("dampening", pickled::real(0));

@@ -103,6 +103,10 @@ void Training::open() {
         data_ = open_data(job(), checkpoints_.tokenizer());
     });
     if (job().counts_epochs()) count_steps();
+    // What their steps do depends on how many went before.
+    if (checkpoints_.first_step() > 0 && is_onebit(job_.optimizer.type))
+        program_ = std::make_unique<const sharding::Program>(job_, sharding::Purpose::train,
+                                                             checkpoints_.first_step());
     checkpoints_.prepare(program(), data_.tokenizer.get(),
                          [this](const checkpoint::SaveReport& report) { saved(report); });
     together(joined_, [&] { open_trace(); });

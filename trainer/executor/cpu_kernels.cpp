@@ -6,6 +6,7 @@
 #include <span>
 #include <stdexcept>
 
+#include "trainer/executor/cpu_onebit.h"
 #include "trainer/executor/cpu_segments.h"
 #include "trainer/kernels/activation.h"
 #include "trainer/kernels/attention.h"
@@ -447,6 +448,15 @@ bool run_untyped(const Operands& o, const device::KernelContext& context) {
         case plan::Kernel::lamb:
         case plan::Kernel::novograd:
             return step_segments(o.op, o.data, context), true;
+        case plan::Kernel::compress_signs:
+        case plan::Kernel::average_signs:
+        case plan::Kernel::expand_signs:
+        case plan::Kernel::onebit_freeze:
+        case plan::Kernel::onebit_momentum:
+        case plan::Kernel::onebit_adam:
+        case plan::Kernel::onebit_lamb_averages:
+        case plan::Kernel::onebit_lamb:
+            return run_onebit(o.op, o.data, context), true;
         case plan::Kernel::novograd_moments:
             return novograd_moments(o.op, o.data, context), true;
         default:

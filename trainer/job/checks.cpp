@@ -428,9 +428,9 @@ void Checks::loss_scale() {
 
 void Checks::optimizer() {
     OptimizerSection& optimizer = job_.optimizer;
-    const OptimizerType type = optimizer.type;
-    const bool decoupled = type == OptimizerType::adamw || type == OptimizerType::lamb;
-    if (decoupled && !given("optimizer.weight_decay")) optimizer.weight_decay = 0.01;
+    const OptimizerType type = warm_up_of(optimizer.type);
+    const bool decays = optimizer.type == OptimizerType::adamw || type == OptimizerType::lamb;
+    if (decays && !given("optimizer.weight_decay")) optimizer.weight_decay = 0.01;
     if (type == OptimizerType::lamb && !given("optimizer.eps")) optimizer.eps = 1e-6;
     if (type == OptimizerType::lars && !given("optimizer.momentum")) optimizer.momentum = 0.9;
     if (type == OptimizerType::novograd && !given("optimizer.betas")) optimizer.betas = {0.95, 0.98};
@@ -478,6 +478,39 @@ void Checks::optimizer() {
         refuse("optimizer.power", "optimizer.schedule",
                "only the schedule \"polynomial\" has a power; set optimizer.schedule to it, or omit the key");
     }
+}
+
+// What 1-bit optimizers need: every rank has all parameters of the model, its own momentum of them, and no
+// one but its optimizer reduces anything.
+void Checks::onebit() const {
+    const OptimizerSection& optimizer = job_.optimizer;
+    if (!is_onebit(optimizer.type)) {
+        if (optimizer.freeze_step != 0) {
+            refuse("optimizer.freeze_step", "optimizer.type",
+                   "only onebit_adam and onebit_lamb have a warm-up of this kind; omit the key");
+        }
+        return;
+    }
+    const auto no = [&](bool is_set, const char* key, const char* why) {
+        if (is_set) refuse(key, "optimizer.type", fmt::format("1-bit optimizers {}", why));
+    };
+    no(job_.parallel.mode != ParallelMode::ddp, "parallel.mode",
+       "replace the all-reduce of \"ddp\"; set the key to it, or optimizer.type to adamw or lamb");
+    no(optimizer.freeze_step == 0, "optimizer.freeze_step",
+       "begin with steps that find the variance; set it to their number, for example a fifth of run.steps");
+    no(job_.run.device == DeviceKind::cuda, "run.device",
+       "have no kernels for a GPU; choose another optimizer.type, or set the key to \"cpu\"");
+    no(job_.ddp.shard_optimizer, "ddp.shard_optimizer", "need the whole momentum on each rank; omit the key");
+    no(job_.ddp.gradient_as_bucket_view, "ddp.gradient_as_bucket_view",
+       "keep gradients in one buffer of their own; omit the key");
+    no(job_.ddp.comm_hook.kind != CommHookKind::none, "ddp.comm_hook",
+       "compress on their own; omit one of the two");
+    no(job_.train.reports_norm(), job_.train.clip_norm > 0 ? "train.clip_norm" : "train.gradient_norm",
+       "never see the mean of all gradients after their warm-up; omit the key");
+    no(job_.parallel.tensor > 1, "parallel.tensor", "scale whole parameters; set the key to 1");
+    no(job_.parallel.context > 1, "parallel.context", "average over samples only; set the key to 1");
+    no(job_.parallel.expert > 1, "parallel.expert", "scale whole parameters; set the key to 1");
+    no(job_.parallel.pipeline > 1, "parallel.pipeline", "need all layers on each rank; set the key to 1");
 }
 
 void Checks::rest() const {

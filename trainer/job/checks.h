@@ -35,6 +35,7 @@ class Checks {
         expert_groups();
         precision();
         optimizer();
+        onebit();
         rest();
     }
 
@@ -68,6 +69,7 @@ class Checks {
     void precision();
     void loss_scale();
     void optimizer();
+    void onebit() const;
     void rest() const;
 
     Job& job_;

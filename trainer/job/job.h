@@ -52,7 +52,16 @@ enum class ShardingStrategy : std::uint8_t {
 };
 enum class FsdpLayout : std::uint8_t { fsdp1, fsdp2, lean };
 enum class BackwardPrefetch : std::uint8_t { pre, post, none };
-enum class OptimizerType : std::uint8_t { sgd, adam, adamw, lars, lamb, novograd };
+enum class OptimizerType : std::uint8_t { sgd, adam, adamw, lars, lamb, novograd, onebit_adam, onebit_lamb };
+// 1-bit Adam and 1-bit LAMB are AdamW (without decay: Adam) and LAMB until optimizer.freeze_step; then their
+// ranks exchange momentum.
+constexpr bool is_onebit(OptimizerType type) {
+    return type == OptimizerType::onebit_adam || type == OptimizerType::onebit_lamb;
+}
+constexpr OptimizerType warm_up_of(OptimizerType type) {
+    if (!is_onebit(type)) return type;
+    return type == OptimizerType::onebit_adam ? OptimizerType::adamw : OptimizerType::lamb;
+}
 // Whether it needs the norms of whole parameters or of their gradients.
 constexpr bool needs_norms(OptimizerType type) {
     return type == OptimizerType::lars || type == OptimizerType::lamb || type == OptimizerType::novograd;
@@ -305,6 +314,7 @@ struct OptimizerSection {
     double eps = 1e-8;                           // as betas; lamb: 1e-6 unless it is given
     double weight_decay = 0.0;               // load_job makes it 0.01 for adamw and lamb unless it is given
     double trust_coefficient = 1e-3;         // lars
+    std::int64_t freeze_step = 0;            // onebit_adam, onebit_lamb: steps before momentum is compressed
     LrScaling lr_scaling = LrScaling::none;  // by the samples of a step
     std::int64_t lr_batch = 0;               // samples of a step that lr is meant for; 0: data.batch
     std::int64_t warmup_steps = 0;

@@ -471,8 +471,11 @@ std::vector<Key> make_keys() {
         memory.integer("gemm_workspace_bytes", &MemorySection::gemm_workspace_bytes, 0, 1e12,
                        "bytes of the workspace of each of the two matmul handles (forward, backward)"),
 
-        optimizer.choice("type", &OptimizerSection::type,
-                         {"sgd", "adam", "adamw", "lars", "lamb", "novograd"}, "update rule"),
+        optimizer.choice(
+            "type", &OptimizerSection::type,
+            {"sgd", "adam", "adamw", "lars", "lamb", "novograd", "onebit_adam", "onebit_lamb"},
+            "update rule; onebit_adam, onebit_lamb: adam and lamb until freeze_step, then ranks exchange "
+            "the signs of their momentum"),
         optimizer.number("lr", &OptimizerSection::lr, 0, 1e3, "learning rate"),
         optimizer.number("momentum", &OptimizerSection::momentum, 0, 1,
                          "sgd, lars: 0 keeps no momentum buffer; lars: 0.9 unless given"),
@@ -484,9 +487,13 @@ std::vector<Key> make_keys() {
         optimizer.number(
             "weight_decay", &OptimizerSection::weight_decay, 0, 1e3,
             "sgd, adam, lars: added to the gradient; novograd: to the normalized gradient; adamw, lamb: "
-            "decoupled, 0.01 unless given"),
+            "decoupled, 0.01 unless given; onebit_adam: decoupled"),
         optimizer.number("trust_coefficient", &OptimizerSection::trust_coefficient, 1e-9, 1e3,
                          "lars: the local rate is this times |w| / (|g| + weight_decay |w|)"),
+        optimizer.integer(
+            "freeze_step", &OptimizerSection::freeze_step, 0, kMostSteps,
+            "onebit_adam, onebit_lamb: steps of adam or lamb before the variance is frozen and the "
+            "momentum compressed"),
         optimizer.choice(
             "lr_scaling", &OptimizerSection::lr_scaling, {"none", "linear", "sqrt"},
             "multiply the rate by the samples of a step over optimizer.lr_batch, or by the root of that"),

@@ -121,4 +121,83 @@ void add_selected(const std::int32_t* places, const float* values, std::size_t k
     for (std::size_t i = 0; i < n; ++i) y[i] *= factor;
 }
 
+// --- signs -------------------------------------------------------------------------------------------------
+
+namespace {
+
+constexpr std::size_t kWord = 32;  // bits
+
+// scale if the bit is 1, else -scale
+SHARDSCOPE_INLINE float of_bit(std::uint32_t word, std::size_t bit, float scale) {
+    const std::uint32_t negative = (~word >> bit & 1u) << 31;
+    return std::bit_cast<float>(std::bit_cast<std::uint32_t>(scale) ^ negative);
+}
+
+// Calls use(word, its first bit, first number, count) for the n numbers whose bits begin at `first`: whole
+// words in one loop of a constant length, which is vectorized.
+template <class Word, class Use>
+SHARDSCOPE_INLINE void for_words(Word* words, std::size_t first, std::size_t n, const Use& use) {
+    std::size_t done = 0;
+    while (done < n) {
+        const std::size_t bit = (first + done) % kWord;
+        const std::size_t count = std::min(kWord - bit, n - done);
+        Word& word = words[(first + done) / kWord];
+        if (count == kWord) {
+            use(word, 0, done, kWord);
+        } else {
+            use(word, bit, done, count);
+        }
+        done += count;
+    }
+}
+
+}  // namespace
+
+SHARDSCOPE_VECTOR_CLONES
+float compress_signs(const float* x, float* error, const float* variance, std::size_t n, std::uint32_t* words,
+                     std::size_t first) {
+    std::uint64_t count = 0;
+    for (std::size_t i = 0; i < n; ++i) {
+        error[i] += variance[i] == 0 ? 0.0f : x[i];  // where it is 0, the error is, too
+        count += variance[i] == 0 ? 0u : 1u;
+    }
+    const double sum = lane_sum<double>(n, [=](std::size_t i) SHARDSCOPE_INLINE_LAMBDA {
+        return static_cast<double>(error[i]) * static_cast<double>(error[i]);
+    });
+    const float scale = count == 0 ? 0.0f : static_cast<float>(std::sqrt(sum / static_cast<double>(count)));
+    for_words(words, first, n,
+              [=](std::uint32_t& word, std::size_t bit, std::size_t at, std::size_t length)
+                  SHARDSCOPE_INLINE_LAMBDA {
+                      std::uint32_t bits = 0, mask = 0;
+                      for (std::size_t i = 0; i < length; ++i) {
+                          mask |= 1u << (bit + i);
+                          bits |= (error[at + i] >= 0 ? 1u : 0u) << (bit + i);
+                      }
+                      word = (word & ~mask) | bits;
+                      for (std::size_t i = 0; i < length; ++i)
+                          error[at + i] -= variance[at + i] == 0 ? 0.0f : of_bit(bits, bit + i, scale);
+                  });
+    return scale;
+}
+
+SHARDSCOPE_VECTOR_CLONES
+void add_signs(const std::uint32_t* words, std::size_t first, float scale, float* y, std::size_t n) {
+    for_words(words, first, n,
+              [=](std::uint32_t word, std::size_t bit, std::size_t at, std::size_t length)
+                  SHARDSCOPE_INLINE_LAMBDA {
+                      for (std::size_t i = 0; i < length; ++i) y[at + i] += of_bit(word, bit + i, scale);
+                  });
+}
+
+SHARDSCOPE_VECTOR_CLONES
+void expand_signs(const std::uint32_t* words, std::size_t first, float scale, const float* variance, float* y,
+                  std::size_t n) {
+    for_words(words, first, n,
+              [=](std::uint32_t word, std::size_t bit, std::size_t at, std::size_t length)
+                  SHARDSCOPE_INLINE_LAMBDA {
+                      for (std::size_t i = 0; i < length; ++i)
+                          y[at + i] = variance[at + i] == 0 ? 0.0f : of_bit(word, bit + i, scale);
+                  });
+}
+
 }  // namespace shardscope::trainer::kernels

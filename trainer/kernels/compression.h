@@ -24,4 +24,22 @@ void select_largest(float* x, std::size_t n, std::size_t k, std::int32_t* places
 void add_selected(const std::int32_t* places, const float* values, std::size_t k, int ranks, float factor,
                   float* y, std::size_t n);
 
+// --- signs -------------------------------------------------------------------------------------------------
+//
+// Numbers as a scale and a bit each: 1 for +scale (0 included), 0 for -scale. Bit i is bit i % 32 of word
+// i / 32; `first` is the bit of the first of the n numbers. Numbers whose `variance` is 0 have never had a
+// gradient: they are left out, and are 0.
+
+// The error becomes error + x - what its bit stands for; returns the scale, the root of the mean square of
+// error + x. The words' other bits stay.
+float compress_signs(const float* x, float* error, const float* variance, std::size_t n, std::uint32_t* words,
+                     std::size_t first);
+
+// y += +-scale
+void add_signs(const std::uint32_t* words, std::size_t first, float scale, float* y, std::size_t n);
+
+// y = +-scale, or 0
+void expand_signs(const std::uint32_t* words, std::size_t first, float scale, const float* variance, float* y,
+                  std::size_t n);
+
 }  // namespace shardscope::trainer::kernels

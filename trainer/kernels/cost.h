@@ -236,6 +236,11 @@ constexpr Count orthogonalize_flops(Count length, Count rank) {
     return length * rank * (3 + 4 * (rank - 1));
 }
 
+// The error's sum, its square and the sum of those, the comparison and the difference.
+constexpr Count compress_signs_flops(Count n) {
+    return 5 * n;
+}
+
 constexpr Cost random_cost(Count n) {
     return {0, 4 * n};
 }

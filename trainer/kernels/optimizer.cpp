@@ -1,6 +1,7 @@
 // The optimizers' loops; see optimizer.h.
 #include "trainer/kernels/optimizer.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "trainer/kernels/vectorize.h"
@@ -137,6 +138,74 @@ void novograd(float* param, const float* grad, float* m, float moment, std::size
         m[i] = keep * m[i] + (scale * grad[i] + decay * param[i]);
         param[i] -= rate * m[i];
     }
+}
+
+void onebit_freeze(float* v, std::size_t n) {
+    constexpr double kLeast = 1e-10;
+    double sum = 0;
+    for (std::size_t i = 0; i < n; ++i) sum += static_cast<double>(v[i]);
+    const auto least = static_cast<float>(kLeast * sum / static_cast<double>(n));
+    for (std::size_t i = 0; i < n; ++i) v[i] = v[i] < least ? 0.0f : v[i];
+}
+
+SHARDSCOPE_VECTOR_CLONES
+void onebit_momentum(float* m, const float* grad, const float* v, std::size_t n, double beta1, double share) {
+    const auto keep = static_cast<float>(beta1), fresh = static_cast<float>((1.0 - beta1) * share);
+    for (std::size_t i = 0; i < n; ++i) m[i] = v[i] == 0.0f ? 0.0f : keep * m[i] + fresh * grad[i];
+}
+
+SHARDSCOPE_VECTOR_CLONES
+void onebit_adam(float* param, const float* m, const float* v, std::size_t n, const AdamOptions& options,
+                 std::int64_t step, std::int64_t frozen) {
+    const AdamFactors now(options, step), then(options, frozen);
+    const auto keep = static_cast<float>(1.0 - options.lr * options.weight_decay);
+    const auto step_size = static_cast<float>(options.lr / now.correction1);
+    for (std::size_t i = 0; i < n; ++i)
+        param[i] = param[i] * keep - step_size * (m[i] / (std::sqrt(v[i]) * then.root2 + then.floor));
+}
+
+float onebit_lamb_average(float average, float ratio) {
+    constexpr float kKept = 0.9f;  // the paper's third beta
+    return kKept * average + (1.0f - kKept) * ratio;
+}
+
+void onebit_lamb(float* param, const float* m, const float* last, const float* v, float* fresh, std::size_t n,
+                 const AdamOptions& options, std::int64_t step, std::int64_t frozen, float average,
+                 float& factor) {
+    constexpr double kLeast = 0.5, kMost = 4, kChange = 0.1;
+    const AdamFactors now(options, step), then(options, frozen);
+    const auto keep = static_cast<float>(options.beta1), decay = static_cast<float>(options.weight_decay);
+    const auto share = static_cast<float>(1.0 / now.correction1);
+    const auto direction = [&](std::size_t i) {
+        return share * m[i] / (std::sqrt(v[i]) * then.root2 + then.floor);
+    };
+    double largest = 0, direction_square = 0, update_square = 0;
+    for (std::size_t i = 0; i < n; ++i) {
+        const float g = (m[i] - keep * last[i]) / now.fresh1;
+        fresh[i] = now.decay2 * fresh[i] + now.fresh2 * (g * g);
+        const float ratio =
+            (std::sqrt(v[i]) * then.root2 + then.floor) / (std::sqrt(fresh[i]) * now.root2 + now.floor);
+        largest = std::max(largest, static_cast<double>(ratio));
+        const double along = direction(i);
+        const double update = along + static_cast<double>(decay * param[i]);
+        direction_square += along * along;
+        update_square += update * update;
+    }
+    float rate = 1;
+    if (average >= 0) {
+        double change = largest;
+        if (decay > 0 && update_square > 0) {
+            // Only the part of the update that is not decay follows the variance.
+            const double part = std::min(1.0, std::sqrt(direction_square / update_square));
+            change = largest * part + 1.0 - part;
+        }
+        change = std::clamp(change, kLeast, kMost);
+        change = std::clamp(change, factor * (1.0 - kChange), factor * (1.0 + kChange));
+        factor = static_cast<float>(change);
+        rate = average * factor;
+    }
+    const auto step_size = static_cast<float>(options.lr * static_cast<double>(rate));
+    for (std::size_t i = 0; i < n; ++i) param[i] -= step_size * (direction(i) + decay * param[i]);
 }
 
 }  // namespace shardscope::trainer::kernels

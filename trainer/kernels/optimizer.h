@@ -58,4 +58,33 @@ float novograd_moment(float moment, double grad_square, double beta2, std::int64
 void novograd(float* param, const float* grad, float* m, float moment, std::size_t n,
               const AdamOptions& options);
 
+// 1-bit Adam and 1-bit LAMB after their warm-up, in which v was frozen after `frozen` steps (Tang et al.:
+// "1-bit Adam: communication efficient large-scale training with Adam's convergence speed", 2021; Li et al.:
+// "1-bit LAMB", 2021). Corrections of m go on, that of v stays. A number whose v is 0 has no momentum and
+// does not move.
+
+// Freezes v of a whole parameter: what is below 1e-10 of its mean becomes 0. It had no gradient (a token that
+// did not occur) or only rounding (the bias of keys, which a softmax ignores): a bit cannot say 0, and
+// +-scale divided by the root of such a v would be a step without bound.
+void onebit_freeze(float* v, std::size_t n);
+
+// The momentum of this rank alone: m = beta1 * m + (1 - beta1) * share * grad.
+void onebit_momentum(float* m, const float* grad, const float* v, std::size_t n, double beta1, double share);
+
+// adamw's step with the momentum of all ranks.
+void onebit_adam(float* param, const float* m, const float* v, std::size_t n, const AdamOptions& options,
+                 std::int64_t step, std::int64_t frozen);
+
+// The mean of LAMB's ratios during the warm-up.
+float onebit_lamb_average(float average, float ratio);
+
+// A whole parameter: the gradient that all ranks have had together follows from m and `last`, m of the step
+// before, and goes on into `fresh`, a second moment that is not frozen. param -= lr * average * factor *
+// (mhat / (sqrt(vhat) + eps) + weight_decay * param), where the factor is how much larger the frozen
+// denominator may be than the fresh one; it changes by a tenth a step at most, between 1/2 and 4. `average`
+// below 0: the parameter is not adapted.
+void onebit_lamb(float* param, const float* m, const float* last, const float* v, float* fresh, std::size_t n,
+                 const AdamOptions& options, std::int64_t step, std::int64_t frozen, float average,
+                 float& factor);
+
 }  // namespace shardscope::trainer::kernels

@@ -36,7 +36,7 @@ double activations(const job::Job& job, double k) {
 }  // namespace
 
 int states_of(const job::OptimizerSection& optimizer) {
-    switch (optimizer.type) {
+    switch (warm_up_of(optimizer.type)) {
         case job::OptimizerType::adam:
         case job::OptimizerType::adamw:
         case job::OptimizerType::lamb:

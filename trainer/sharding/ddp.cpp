@@ -32,7 +32,8 @@ plan::Tensor DistributedDataParallel::forward(model::Graph& graph, const plan::T
 
 Ddp::Ddp(const job::Job& job, plan::Mesh mesh, const model::ModuleTree& tree,
          const std::vector<const model::Parameter*>& order)
-    : Replicated(job, with_shards(mesh, job.ddp.shard_optimizer), tree, job.ddp.shard_optimizer),
+    : Replicated(job, with_shards(mesh, job.ddp.shard_optimizer), tree,
+                 job.ddp.shard_optimizer || is_onebit(job.optimizer.type)),
       options_(job.ddp),
       hook_(make_comm_hook(job)),
       counts_only_(job.ddp.static_graph),
@@ -202,6 +203,7 @@ std::string Ddp::state_key() const {
 }
 
 std::optional<std::int64_t> Ddp::next_change(std::int64_t step) const {
+    if (const auto exchange = optimizer_.first_exchange(); exchange && step <= *exchange) return exchange;
     const bool begins = traits(options_.comm_hook.kind).keeps_error && step <= options_.comm_hook_start;
     return begins ? std::optional(options_.comm_hook_start) : std::nullopt;
 }
@@ -246,6 +248,12 @@ void Ddp::setup(plan::PlanBuilder& builder) {
 
 void Ddp::begin_step(plan::PlanBuilder& builder) {
     Replicated::begin_step(builder);
+    if (optimizer_.exchanges_momentum()) {
+        for (const Bucket& bucket : buckets_)
+            if (placed_) builder.free(bucket.buffer);
+        placed_ = false;
+        return;
+    }
     if (std::exchange(placed_, true)) return;
     for (const Bucket& bucket : buckets_) {
         const plan::PlanBuilder::Scope scope(builder, plan::Phase::none, 0, bucket.unit);
@@ -260,11 +268,11 @@ void Ddp::begin_micro_batch(MicroBatch micro) {
 
 void Ddp::begin_backward(MicroBatch micro) {
     Replicated::begin_backward(micro);
-    synchronizes_ = micro.last() || accumulation_sync_;
+    synchronizes_ = (micro.last() || accumulation_sync_) && !optimizer_.exchanges_momentum();
 }
 
 void Ddp::pre_forward() {
-    if (evaluating_) return;
+    if (evaluating_ || optimizer_.exchanges_momentum()) return;
     if (first_buckets_ && are_ordered() && !next_buckets_.empty()) {
         first_buckets_ = false;
         rebuild_buckets();
@@ -373,7 +381,7 @@ void Ddp::reduce(const Bucket& bucket) {
 // the ranks that divide them, too; and that of the ranks of a context group, whose sum and not average is
 // meant, is multiplied by their number.
 double Ddp::final_divisor(const OptimizerSlot& slot) const {
-    if (!repeats_sums()) return 1;
+    if (!repeats_sums() || optimizer_.exchanges_momentum()) return 1;
     return static_cast<double>(micro_.count) * (slot.of_experts() ? mesh_.expert : 1) / mesh_.context;
 }
 

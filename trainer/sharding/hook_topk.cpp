@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <string>
 
 #include <fmt/core.h>
 
@@ -18,7 +19,8 @@ namespace {
 
 class TopkHook final : public CommHook {
   public:
-    explicit TopkHook(const job::Job& job) : job_(job), share_(job.ddp.comm_hook.amount) {}
+    explicit TopkHook(const job::Job& job)
+        : where_(where(job, "ddp.comm_hook")), share_(job.ddp.comm_hook.amount) {}
 
     std::string_view name() const override { return "topk_hook"; }
 
@@ -26,7 +28,7 @@ class TopkHook final : public CommHook {
         const std::int64_t n = bucket.buffer.bytes / kFloat;
         if (n > std::numeric_limits<std::int32_t>::max()) {
             throw job::JobError(
-                where(job_, "ddp.comm_hook") +
+                where_ +
                 fmt::format("ddp.comm_hook: topk counts the elements of a bucket in 32 bits, and one has {}; "
                             "use powersgd or bf16",
                             n));
@@ -69,7 +71,7 @@ class TopkHook final : public CommHook {
         return {whole.view.buffer, 0, bytes, bytes, group};
     }
 
-    const job::Job& job_;
+    std::string where_;
     double share_;
     std::map<int, ErrorFeedback> errors_;  // by unit
 };

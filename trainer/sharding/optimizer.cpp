@@ -12,8 +12,6 @@ namespace shardscope::trainer::sharding {
 
 namespace {
 
-constexpr std::string_view kMoments = "exp_avg_sq";  // of NovoGrad
-
 std::size_t count_trained(const OptimizerSlot& slot) {
     return static_cast<std::size_t>(
         std::count_if(slot.segments.begin(), slot.segments.end(),
@@ -95,7 +93,7 @@ void OptimizerPlanner::set_copy(int parameter) {
 }
 
 std::string OptimizerPlanner::class_name() const {
-    switch (options_.type) {
+    switch (type_) {
         case job::OptimizerType::sgd:
             return "SGD";
         case job::OptimizerType::adam:
@@ -106,10 +104,19 @@ std::string OptimizerPlanner::class_name() const {
             return "LARS";
         case job::OptimizerType::lamb:
             return "LAMB";
+        case job::OptimizerType::onebit_adam:
+            return "OnebitAdam";
+        case job::OptimizerType::onebit_lamb:
+            return "OnebitLamb";
         case job::OptimizerType::novograd:
             break;
     }
     return "NovoGrad";
+}
+
+std::string_view OptimizerPlanner::number_name() const {
+    if (options_.type == job::OptimizerType::novograd) return "exp_avg_sq";
+    return type_ == job::OptimizerType::onebit_lamb ? "lamb_coefficient" : "";
 }
 
 std::vector<std::string_view> OptimizerPlanner::state_names() const {
@@ -117,6 +124,7 @@ std::vector<std::string_view> OptimizerPlanner::state_names() const {
     if (options_.type == job::OptimizerType::sgd || options_.type == job::OptimizerType::lars)
         return {"momentum_buffer"};
     if (options_.type == job::OptimizerType::novograd) return {"exp_avg"};
+    if (type_ == job::OptimizerType::onebit_lamb) return {"exp_avg", "exp_avg_sq", "exp_avg_sq_fresh"};
     return {"exp_avg", "exp_avg_sq"};
 }
 
@@ -131,8 +139,8 @@ std::size_t OptimizerPlanner::add_slot(std::vector<plan::Buffer>& persistent, Op
         };
         for (const std::string_view state : state_names())
             slot.state.push_back(declare(state, slot.elements));
-        if (options_.type == job::OptimizerType::novograd)
-            slot.moments = declare(kMoments, std::ssize(slot.segments));
+        if (!number_name().empty()) slot.moments = declare(number_name(), std::ssize(slot.segments));
+        if (is_onebit(type_)) onebit_.emplace(type_, options_, micro_batches_, mesh_, persistent, slot);
     }
     slots_.push_back(std::move(slot));
     return slots_.size() - 1;
@@ -335,6 +343,12 @@ void OptimizerPlanner::step(plan::PlanBuilder& builder) {
         builder.collective({.operation = plan::Operation::all_reduce, .group = plan::Group::tensor},
                            slot.gradient, slot.gradient, slot.gradient.bytes, plan::Stream::compute);
     }
+    if (exchanges_momentum()) {
+        const plan::PlanBuilder::Range range(builder, "Optimizer.step#" + class_name() + ".step");
+        onebit_->step(builder, slots_.front(), first_step_ + step_);
+        has_gradients_ = true;
+        return;
+    }
     plan::Tensor found;
     if (scales_loss_) found = unscale(builder);
     clip(builder);
@@ -362,7 +376,9 @@ void OptimizerPlanner::step(plan::PlanBuilder& builder) {
         reduce_sums(builder, norms, count, {.cut = cut}, on_host, mesh_, false);
     }
     for (const SlotPart& part : parts) {
-        if (part.slot->trained()) update(builder, part, norms);
+        if (!part.slot->trained()) continue;
+        update(builder, part, norms);
+        if (type_ == job::OptimizerType::onebit_lamb) average_ratios(builder, part, norms);
     }
     has_gradients_ = true;
 }
@@ -416,13 +432,23 @@ void OptimizerPlanner::compute_norms(plan::PlanBuilder& builder, const SlotPart&
         op.kernel().segments = builder.add_segments(part.segments);
         return;
     }
-    std::vector<plan::Arg> args = {out, slot.gradient, slot.parameter};
-    for (const plan::BufferId state : slot.state) args.push_back(builder.whole(state));
+    const std::vector<plan::Arg> args = {out, slot.gradient, slot.parameter, builder.whole(slot.state[0]),
+                                         builder.whole(slot.state[1])};
     plan::Op& op =
-        builder.kernel(plan::Kernel::lamb_update, "lamb_update", std::move(args),
-                       {slot.elements, slot.per_rank}, kernels::adamw_cost(slot.elements).flops, stream);
+        builder.kernel(plan::Kernel::lamb_update, "lamb_update", args, {slot.elements, slot.per_rank},
+                       kernels::adamw_cost(slot.elements).flops, stream);
     op.kernel().segments = builder.add_segments(part.segments);
     op.kernel().scalars = {options_.betas[0], options_.betas[1], options_.eps, options_.weight_decay};
+}
+
+// Of LAMB's steps before 1-bit LAMB freezes the variance.
+void OptimizerPlanner::average_ratios(plan::PlanBuilder& builder, const SlotPart& part,
+                                      const plan::Tensor& norms) const {
+    const OptimizerSlot& slot = *part.slot;
+    const plan::PlanBuilder::Scope scope(builder, plan::Phase::optimizer, slot.module, slot.unit);
+    builder.kernel(plan::Kernel::onebit_lamb_averages, "onebit_lamb_averages",
+                   {moments_of(part), part_of(norms, part.first_norm, 2 * part.segments.size())},
+                   {std::ssize(part.segments)}, 3 * std::ssize(part.segments));
 }
 
 void OptimizerPlanner::update(plan::PlanBuilder& builder, const SlotPart& part, const plan::Tensor& norms) {
@@ -472,6 +498,9 @@ void OptimizerPlanner::update(plan::PlanBuilder& builder, const SlotPart& part, 
             flops = 6 * n;
             scalars = {options_.betas[0], options_.eps, options_.weight_decay};
             break;
+        case job::OptimizerType::onebit_adam:
+        case job::OptimizerType::onebit_lamb:
+            break;  // the type is that of the warm-up
     }
     if (kernel != plan::Kernel::lamb) {
         for (const plan::BufferId state : slot.state) args.push_back(builder.whole(state));
@@ -516,12 +545,13 @@ std::vector<StatePiece> OptimizerPlanner::pieces(int rank) const {
             }
         }
     }
-    if (options_.type != job::OptimizerType::novograd) return out;
+    if (number_name().empty()) return out;
     for (const SlotPart& part : parts_of_slots()) {
         plan::Arg where = moments_of(part);
         where.bytes = kFloat;
         for (const plan::Segment& segment : part.segments) {
-            if (segment.trained) out.push_back({segment.parameter, std::string(kMoments), 0, 1, where, true});
+            if (segment.trained)
+                out.push_back({segment.parameter, std::string(number_name()), 0, 1, where, true});
             where.offset += kFloat;
         }
     }

@@ -2,7 +2,9 @@
 // shard of a flat parameter, its rows of one parameter, or a whole parameter.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -10,6 +12,7 @@
 #include "trainer/job/job.h"
 #include "trainer/model/module.h"
 #include "trainer/plan/builder.h"
+#include "trainer/sharding/onebit.h"
 
 namespace shardscope::trainer::sharding {
 
@@ -29,7 +32,8 @@ struct OptimizerSlot {
     plan::Arg parameter,
         gradient;  // fp32, `elements` of each; the gradient lives from its backward to zero_grad
     std::vector<plan::BufferId> state;  // fp32, `elements` each; allocated by the first step, as in PyTorch
-    plan::BufferId moments = -1;        // NovoGrad's second moments, as state: one of each segment, fp32
+    // As state: one number of each segment, fp32. NovoGrad's second moments, 1-bit LAMB's mean ratios.
+    plan::BufferId moments = -1;
 
     bool trained() const;
     bool of_experts() const;   // which the ranks of an expert group divide
@@ -50,12 +54,16 @@ class OptimizerPlanner {
   public:
     // `mesh`: the ranks that hold the other parts of a slot's sequence. `parameters`: of the whole model.
     OptimizerPlanner(const job::Job& job, plan::Mesh mesh, std::size_t parameters)
-        : options_(job.optimizer),
+        : type_(job.optimizer.type),
+          options_(job.optimizer),
+          micro_batches_(job.train.accumulation),
           clip_norm_(job.train.clip_norm),
           scales_loss_(job.precision.scales_loss()),
           norm_wanted_(job.train.reports_norm()),
           mesh_(mesh),
-          parameters_(parameters) {}
+          parameters_(parameters) {
+        options_.type = warm_up_of(type_);
+    }
 
     // Adds a slot whose buffers are declared, except for its state, which is declared in `persistent`;
     // returns its index.
@@ -77,6 +85,20 @@ class OptimizerPlanner {
     // Where the elements of the parameters and of their state are, for a rank: everything that it keeps from
     // step to step, including the parameters that others update for it.
     std::vector<StatePiece> pieces(int rank) const;
+
+    // Before a step's Plan: its number in the run, whose first step has the number `first`.
+    void set_step(std::int64_t step, std::int64_t first) {
+        step_ = step;
+        first_step_ = first;
+    }
+    // Whether the step takes the gradients of this rank alone, and exchanges momentum; the first of the run
+    // that does, if one may.
+    bool exchanges_momentum() const { return onebit_ && onebit_->begins_at(first_step_ + step_); }
+    std::optional<std::int64_t> first_exchange() const {
+        if (!onebit_) return std::nullopt;
+        return std::max<std::int64_t>(options_.freeze_step - first_step_, 0);
+    }
+    bool has_exchanged() const { return onebit_ && onebit_->has_begun(); }
 
     // The next Plan depends on it.
     bool has_state() const { return has_state_; }
@@ -115,7 +137,15 @@ class OptimizerPlanner {
     void compute_norms(plan::PlanBuilder& builder, const SlotPart& part, const plan::Tensor& norms);
     void update(plan::PlanBuilder& builder, const SlotPart& part, const plan::Tensor& norms);
 
-    job::OptimizerSection options_;
+    // Whether a number of each segment is kept, and what it is called.
+    std::string_view number_name() const;
+    void average_ratios(plan::PlanBuilder& builder, const SlotPart& part, const plan::Tensor& norms) const;
+
+    job::OptimizerType type_;
+    job::OptimizerSection options_;  // whose type is that of the warm-up
+    int micro_batches_;
+    std::optional<Onebit> onebit_;
+    std::int64_t step_ = 0, first_step_ = 0;
     double clip_norm_ = 0;
     bool scales_loss_ = false;
     bool norm_wanted_ = false;

@@ -58,8 +58,11 @@ class Parallelism : public model::ParameterStore {
     // begin_micro_batch before a forward and begin_backward before a backward, and end_backward after the
     // last one. The units of the stages that are next are gathered and freed between them.
     virtual void begin_step(plan::PlanBuilder& builder) { builder_ = &builder; }
-    // Before it: the number of the step since the beginning of the run.
-    void set_step(std::int64_t step) { step_ = step; }
+    // Before it: the number of the step in the run, whose first step has the number `first`.
+    void set_step(std::int64_t step, std::int64_t first) {
+        step_ = step;
+        optimizer_.set_step(step, first);
+    }
     virtual void begin_micro_batch(MicroBatch micro) { micro_ = micro; }
     virtual void begin_stage(const std::vector<int>& /*units*/) {}  // those that it reads
     virtual void begin_backward(MicroBatch micro) { micro_ = micro; }
@@ -101,7 +104,8 @@ class Parallelism : public model::ParameterStore {
 
     // The next Plan is the same if the keys are equal. The key changes while a run warms up.
     virtual std::string state_key() const {
-        return std::string(optimizer_.has_state() ? "s" : "-") + (optimizer_.has_gradients() ? "g" : "-");
+        return std::string(optimizer_.has_state() ? "s" : "-") + (optimizer_.has_gradients() ? "g" : "-") +
+               (optimizer_.has_exchanged() ? " 1-bit" : "");
     }
     // The first step from `step` on that is planned otherwise than the one before it although the keys are
     // equal; none: there is no such step.

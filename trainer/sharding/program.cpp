@@ -60,29 +60,30 @@ std::unique_ptr<Parallelism> make_parallelism(const job::Job& job, const model::
 }  // namespace
 
 Program::Program(const job::Job& job, std::unique_ptr<Workload> workload, Purpose purpose)
-    : Program(job, std::move(workload), purpose, 0, nullptr) {
+    : Program(job, std::move(workload), purpose, 0, nullptr, 0) {
     if (mesh().pipeline > 1) throw std::logic_error("the roles of a pipeline need a workload each");
     add_units_of(*this);
 }
 
-Program::Program(const job::Job& job, Purpose purpose)
-    : Program(job, workload_of_job(), purpose, 0, nullptr) {
+Program::Program(const job::Job& job, Purpose purpose, std::int64_t first_step)
+    : Program(job, workload_of_job(), purpose, 0, nullptr, first_step) {
     for (int r = 1; r < mesh().pipeline; ++r)
         others_.push_back(
-            std::unique_ptr<Program>(new Program(job, workload_of_job(), purpose, r, stages())));
+            std::unique_ptr<Program>(new Program(job, workload_of_job(), purpose, r, stages(), first_step)));
     add_units_of(*this);
     for (const std::unique_ptr<Program>& other : others_) add_units_of(*other);
     check_messages();
 }
 
 Program::Program(const job::Job& job, const Texts& texts)
-    : Program(job, workload_of_job(), Purpose::generate, 0, nullptr, texts) {
+    : Program(job, workload_of_job(), Purpose::generate, 0, nullptr, 0, texts) {
     add_units_of(*this);
 }
 
 Program::Program(const job::Job& job, std::unique_ptr<Workload> workload, Purpose purpose, int role,
-                 const Stages* of_another, const Texts& texts)
+                 const Stages* of_another, std::int64_t first_step, const Texts& texts)
     : job_(job_for(job, purpose, texts.count)),
+      first_step_(first_step),
       role_(role),
       workload_(std::move(workload)),
       tree_(number_modules(wrap_model(job_, *workload_))),
@@ -362,7 +363,7 @@ void Program::read_loss(plan::PlanBuilder& builder) const {
 // step. The loss is read one step late, so that the host is ahead of the device by at most one step.
 plan::Plan Program::make_step(std::size_t step) {
     plan::PlanBuilder builder = new_builder(step == 0 ? plan::PlanKind::first : plan::PlanKind::steady);
-    parallelism_->set_step(static_cast<std::int64_t>(step));
+    parallelism_->set_step(static_cast<std::int64_t>(step), first_step_);
     parallelism_->begin_step(builder);
     {
         const plan::PlanBuilder::Scope scope(builder, plan::Phase::none, -1, -1);

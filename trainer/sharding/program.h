@@ -46,8 +46,8 @@ struct MemoryPrediction {
 class Program {
   public:
     // Throws JobError if the job is impossible (a wrap policy that matches nothing). With checkpoint.load the
-    // optimizer's state exists from set-up on.
-    explicit Program(const job::Job& job, Purpose purpose = Purpose::train);
+    // optimizer's state exists from set-up on, and the run begins with `first_step`.
+    explicit Program(const job::Job& job, Purpose purpose = Purpose::train, std::int64_t first_step = 0);
     // To generate: evaluation() reads the last model.context tokens of each text. With a cache, prefill()
     // reads the prompts and decode() one more token of each text, and there is an evaluation only if the
     // context may be full.
@@ -123,7 +123,7 @@ class Program {
         plan::Tensor output, input, target, loss;
     };
     Program(const job::Job& job, std::unique_ptr<Workload> workload, Purpose purpose, int role,
-            const Stages* of_another, const Texts& texts = {});
+            const Stages* of_another, std::int64_t first_step, const Texts& texts = {});
     void make_plans();
     void add_units_of(Program& role);
     void check_messages() const;
@@ -145,6 +145,7 @@ class Program {
     std::string state_key() const;
 
     job::Job job_;
+    std::int64_t first_step_;
     int role_;
     std::unique_ptr<Workload> workload_;
     model::ModuleTree tree_;

@@ -1,7 +1,7 @@
 // Trains the jobs of the parity grid on ranks that are processes, all in one session: starting processes
 // takes longer than these jobs do. Rank 0 writes the losses, with every bit, one job per line.
 //
-//   parity_program gloo|tcp|mpi PROCESSES pairs|ring|grid LOSSES     starts its processes itself
+//   parity_program gloo|tcp|mpi PROCESSES CHOICE LOSSES             starts its processes itself
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -27,7 +27,7 @@ struct Request {
 constexpr double kTimeoutSeconds = 100;  // machines are shared
 
 job::Job job_of(const Request& request, const testing::Point& point, const testing::SampleText& text) {
-    job::Job job = testing::job_at(point, text);
+    job::Job job = testing::job_called(request.choice, point, text);
     job.run.processes = request.processes;
     job.run.comm = request.comm;
     job.run.timeout = kTimeoutSeconds;

@@ -52,15 +52,44 @@ inline std::vector<Point> grid_on(int processes) {
     return points;
 }
 
-// "pairs"; "ring" (every third pair, with sums along a ring); "grid".
+// DDP of an mlp and a gpt, with one micro-batch and, without synchronization, with two.
+inline std::vector<Point> ddp_on(int processes) {
+    std::vector<Point> points;
+    for (const int own_model : {0, 1}) {
+        for (const int micro_batches : {0, 2}) {
+            Point p{};
+            p[strategy] = 4;
+            p[ranks] = processes == 2 ? 1 : 2;
+            p[model] = own_model;
+            p[accumulation] = micro_batches;
+            points.push_back(p);
+        }
+    }
+    return points;
+}
+
+// "pairs"; "ring" (every third pair, with sums along a ring); "grid"; "onebit_adam", "onebit_lamb".
 inline std::vector<Point> points_called(const std::string& choice, int processes) {
     if (choice == "grid") return grid_on(processes);
+    if (choice.starts_with("onebit")) return ddp_on(processes);
     const std::vector<Point> points = pairs_on(processes);
     if (choice == "pairs") return points;
     if (choice != "ring") throw std::invalid_argument("no points are called " + choice);
     std::vector<Point> some;
     for (std::size_t i = 0; i < points.size(); i += 3) some.push_back(points[i]);
     return some;
+}
+
+inline job::Job job_called(const std::string& choice, const Point& p, const SampleText& text) {
+    job::Job job = job_at(p, text);
+    if (choice.starts_with("onebit")) {
+        job.optimizer.type =
+            choice == "onebit_adam" ? job::OptimizerType::onebit_adam : job::OptimizerType::onebit_lamb;
+        job.optimizer.momentum = 0;
+        job.optimizer.lr = 1e-3;
+        job.optimizer.freeze_step = 2;
+    }
+    return job;
 }
 
 }  // namespace shardscope::trainer::testing

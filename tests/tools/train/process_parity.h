@@ -50,7 +50,7 @@ inline void expect_parity_with_threads(const Grid& grid) {
     ASSERT_EQ(losses.size(), points.size());
     for (std::size_t job = 0; job < points.size(); ++job) {
         const std::vector<double> expected =
-            trainer::testing::run(trainer::testing::job_at(points[job], text)).losses;
+            trainer::testing::run(trainer::testing::job_called(grid.choice, points[job], text)).losses;
         const std::string where = trainer::testing::describe(points[job]);
         if (grid.choice != std::string("ring")) {
             EXPECT_EQ(losses[job], expected) << where;

@@ -62,7 +62,8 @@ TEST(CommandLine, HelpListsEveryKeyInItsSection) {
         {"memory", {"activation_checkpointing", "gemm_workspace_bytes"}},
         {"optimizer",
          {"type", "lr", "momentum", "nesterov", "betas", "eps", "weight_decay", "trust_coefficient",
-          "lr_scaling", "lr_batch", "warmup_steps", "warmup", "schedule", "milestones", "gamma", "power"}},
+          "freeze_step", "lr_scaling", "lr_batch", "warmup_steps", "warmup", "schedule", "milestones",
+          "gamma", "power"}},
         {"checkpoint", {"save", "load", "initial_load", "every", "keep", "format", "names"}}};
     const Outcome help = train({"--help"});
     EXPECT_EQ(help.status, 0);

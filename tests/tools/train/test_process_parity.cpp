@@ -21,16 +21,18 @@ TEST_P(ProcessParity, LossesAreThoseOfThreads) {
 
 INSTANTIATE_TEST_SUITE_P(OverTcp, ProcessParity,
                          ::testing::Values(Grid{"tcp", 2, "pairs"}, Grid{"tcp", 4, "pairs"},
-                                           Grid{"tcp", 4, "ring"}),
+                                           Grid{"tcp", 4, "ring"}, Grid{"tcp", 4, "onebit_adam"},
+                                           Grid{"tcp", 2, "onebit_lamb"}),
                          name_of);
 INSTANTIATE_TEST_SUITE_P(OverGloo, ProcessParity,
                          ::testing::Values(Grid{"gloo", 2, "pairs"}, Grid{"gloo", 4, "pairs"},
-                                           Grid{"gloo", 4, "ring"}),
+                                           Grid{"gloo", 4, "ring"}, Grid{"gloo", 2, "onebit_adam"}),
                          name_of);
 #ifdef SHARDSCOPE_HAS_MPI
 INSTANTIATE_TEST_SUITE_P(OverMpi, ProcessParity,
                          ::testing::Values(Grid{"mpi", 2, "pairs"}, Grid{"mpi", 4, "pairs"},
-                                           Grid{"mpi", 2, "ring"}, Grid{"mpi", 4, "ring"}),
+                                           Grid{"mpi", 2, "ring"}, Grid{"mpi", 4, "ring"},
+                                           Grid{"mpi", 4, "onebit_adam"}),
                          name_of);
 #endif
 
