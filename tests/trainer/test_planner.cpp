@@ -43,6 +43,32 @@ TEST(Planner, EveryFigureIsTheSimulators) {
     }
 }
 
+// On a wire of 10 MB/s; a step's first two are reduced whole.
+TEST(Planner, CompressesGradientsWhereTheWireIsTheLimit) {
+    sim::Cluster cluster = round_cluster();
+    cluster.intra.bandwidth = 1e7;
+    for (sim::ClassRates& rates : cluster.device.classes) rates.flops = {1e12, 1e12, 1e12, 1e12};
+    const Planned planned("", cluster);
+    const auto rows = planned.search({{"run.steps", {"100"}},
+                                      {"parallel.mode", {"ddp"}},
+                                      {"ddp.shard_optimizer", {"false"}},
+                                      {"data.batch", {"2"}},
+                                      {"memory.activation_checkpointing", {"none"}}});
+    ASSERT_EQ(rows.size(), 3u);
+    const auto row_of = [&](const char* hook) -> const Row& {
+        return *std::find_if(rows.begin(), rows.end(),
+                             [&](const Row& row) { return to_text(row.job.ddp.comm_hook) == hook; });
+    };
+    const Row &plain = row_of("none"), &half = row_of("bf16"), &low_rank = row_of("powersgd:4");
+    EXPECT_EQ(best(rows), &low_rank);
+    EXPECT_NEAR(half.times.exposed / plain.times.exposed, 0.5, 0.05);
+    EXPECT_LT(low_rank.times.step, 0.3 * plain.times.step);
+    // A PowerSGD of 4 columns multiplies matrices, which are not the model's.
+    const sharding::Program programs[] = {sharding::Program(sim::placed_on(plain.job, cluster)),
+                                          sharding::Program(sim::placed_on(low_rank.job, cluster))};
+    EXPECT_EQ(model_flops(programs[0]), model_flops(programs[1]));
+}
+
 TEST(Planner, ThreadsChangeNothing) {
     const Planned planned("");
     SearchOptions three;

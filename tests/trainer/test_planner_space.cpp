@@ -208,6 +208,56 @@ TEST(PlannerSpace, AJobOfOneRankCanBePlannedForMore) {
     EXPECT_TRUE(values_of(all, "parallel.mode").contains("fsdp"));
 }
 
+sim::Cluster on_a_slow_wire() {
+    sim::Cluster cluster = round_cluster();
+    cluster.intra.bandwidth = 1e5;
+    return cluster;
+}
+
+TEST(PlannerSpace, TriesHooksOfDdpWhereTheWireIsTheLimit) {
+    EXPECT_THAT(values_of(Planned("").candidates({}), "ddp.comm_hook"), ElementsAre(""));
+    const Planned planned("", on_a_slow_wire());
+    const auto all = planned.candidates({});
+    EXPECT_THAT(values_of(all, "ddp.comm_hook"), ElementsAre("", "bf16", "none", "powersgd:4"));
+    for (const Candidate& candidate : all) {
+        EXPECT_NO_THROW(planned.job(candidate.settings));
+        EXPECT_EQ(value_of(candidate, "ddp.comm_hook").empty(),
+                  value_of(candidate, "parallel.mode") != "ddp");
+    }
+    // The first two steps would be all of the run, or each micro-batch would be compressed again.
+    const std::vector<std::vector<Given>> others = {{{"run.steps", {"2"}}}, {{"train.accumulation", {"2"}}}};
+    for (const std::vector<Given>& given : others) {
+        EXPECT_THAT(values_of(planned.candidates(given), "ddp.comm_hook"), ElementsAre("", "bf16", "none"))
+            << given.front().key;
+    }
+    EXPECT_THAT(values_of(planned.candidates({{"ddp.comm_hook", {"none", "topk:0.1"}}}), "parallel.mode"),
+                ElementsAre("ddp"));
+    EXPECT_THAT(values_of(planned.candidates({{"ddp.comm_hook", {"none"}}}), "parallel.mode"),
+                ElementsAre("ddp", "fsdp"));
+}
+
+TEST(PlannerSpace, AJobsOwnHookIsTheFirst) {
+    const Planned planned(
+        "[parallel]\nmode = \"ddp\"\n[ddp]\ncomm_hook = \"powersgd:2\"\ncomm_hook_start = 3\n"
+        "orthogonalization_epsilon = 1e-6\n",
+        on_a_slow_wire());
+    const auto all = planned.candidates({});
+    EXPECT_EQ(describe(planned.job(all.front().settings)), describe(planned.job({})));
+    EXPECT_THAT(values_of(all, "ddp.comm_hook"), ElementsAre("bf16", "none", "powersgd:2", "powersgd:4"));
+    for (const Candidate& candidate : all) EXPECT_NO_THROW(planned.job(candidate.settings));
+    for (const Candidate& candidate : last_resorts({}, planned.make_job, planned.cluster_of))
+        EXPECT_NO_THROW(planned.job(candidate.settings));
+}
+
+TEST(PlannerSpace, OneBitOptimizersStayWithDdp) {
+    const Planned planned("[parallel]\nmode = \"ddp\"\n", on_a_slow_wire());
+    const std::vector<Given> given = {{"optimizer.type", {"onebit_adam"}}, {"optimizer.freeze_step", {"1"}}};
+    const auto all = planned.candidates(given);
+    EXPECT_EQ(all.size(), 4u);  // 2 checkpointing, with all of the batch and half of it
+    for (const Candidate& candidate : all) EXPECT_NO_THROW(planned.job(candidate.settings));
+    EXPECT_TRUE(last_resorts(given, planned.make_job, planned.cluster_of).empty());
+}
+
 TEST(PlannerSpace, RefusesImpossibleJobs) {
     try {
         Planned("").candidates({{"model.heads", {"3"}}});  // 64 features

@@ -176,6 +176,42 @@ TEST(SimJobs, ASlowLinkMakesItsCollectivesLonger) {
     EXPECT_NEAR(slowed.communication_s / even.communication_s, 2, 0.1);
 }
 
+// On a slow network a step takes the time of what its Plan sends.
+TEST(SimJobs, CompressedGradientsTakeTheTimeOfTheirBytes) {
+    Cluster cluster = load_cluster("h200_nvlink");
+    cluster.collectives.latency = 0;
+    cluster.intra = {0, 12.5e6, false};
+    struct Seen {
+        double step = 0;
+        std::int64_t bytes = 0;
+    };
+    const auto seen = [&](const std::string& hook, job::OptimizerType optimizer = job::OptimizerType::adam) {
+        job::Job job = testing::with_mode(testing::mlp_job(8, 1024, 32, 2), job::ParallelMode::ddp);
+        job.run.device = job::DeviceKind::sim;
+        job.run.steps = 6;
+        job.optimizer.type = optimizer;
+        if (is_onebit(optimizer)) job.optimizer.freeze_step = 2;
+        job.ddp.comm_hook = job::parse_comm_hook(hook);
+        const SimResult result = simulate(job, cluster);
+        Seen out{result.of(0).steps.back().seconds};
+        for (const UnitExposure& unit : result.of(0).exposures) out.bytes += unit.bytes;
+        const sharding::Program program(placed_on(job, cluster));
+        std::int64_t planned = 0;
+        for (const plan::Op& op : program.step(5).ops)
+            if (op.kind == plan::OpKind::collective) planned += op.bytes;
+        EXPECT_EQ(out.bytes, planned) << hook;
+        return out;
+    };
+    const Seen plain = seen("none"), half = seen("bf16"), low_rank = seen("powersgd:4"),
+               onebit = seen("none", job::OptimizerType::onebit_adam);
+    EXPECT_EQ(2 * half.bytes, plain.bytes);
+    EXPECT_LT(10 * low_rank.bytes, plain.bytes);
+    EXPECT_NEAR(half.step / plain.step, 0.5, 0.02);
+    EXPECT_NEAR(low_rank.step / plain.step, static_cast<double>(low_rank.bytes) / plain.bytes, 0.02);
+    // Each of its bytes crosses once, where an all-reduce's cross twice.
+    EXPECT_NEAR(onebit.step / plain.step, static_cast<double>(onebit.bytes) / plain.bytes / 2, 0.02);
+}
+
 TEST(SimJobs, TheDevicesMemoryIsTheLimitUnlessTheJobGivesOne) {
     const Cluster cluster = load_cluster("h100_ib");
     job::Job job = layers_job();

@@ -153,6 +153,8 @@ TEST(PlanTable, StrategiesAreCalledAsThePlannerCallsThem) {
               "HYBRID_SHARD of 8");
     EXPECT_EQ(strategy(R"({"parallel.mode":"ddp","ddp.shard_optimizer":"true"})"), "ZERO_1");
     EXPECT_EQ(strategy(R"({"parallel.mode":"ddp","ddp.shard_optimizer":"false"})"), "ddp");
+    EXPECT_EQ(strategy(R"({"parallel.mode":"ddp","ddp.comm_hook":"none"})"), "ddp");
+    EXPECT_EQ(strategy(R"({"parallel.mode":"ddp","ddp.comm_hook":"powersgd:4"})"), "ddp powersgd:4");
 }
 
 TEST(PlanTable, KeysOfTheCommandLineAreColumnsOfTheirOwn) {

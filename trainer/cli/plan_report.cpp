@@ -22,10 +22,11 @@ using planner::Row;
 using traces::report::Align;
 using traces::store::grouped;
 
-// As strategy_text(), but ZeRO-1 has its own name.
+// As strategy_text(), but ZeRO-1 has its own name, and a hook follows that of DDP.
 std::string strategy_of(const job::Job& job) {
     const bool zero_1 = job.parallel.mode == job::ParallelMode::ddp && job.ddp.shard_optimizer;
-    return zero_1 ? "ZERO_1" : strategy_text(job);
+    const std::string name = zero_1 ? "ZERO_1" : strategy_text(job);
+    return job.ddp.comm_hook.kind == job::CommHookKind::none ? name : name + " " + to_text(job.ddp.comm_hook);
 }
 
 // "-" if the strategy has no units.
@@ -55,7 +56,7 @@ std::vector<Column<Row>> decided_columns() {
 
 // The keys that were given several values on the command line.
 std::vector<Column<Row>> given_columns(const std::vector<Row>& rows) {
-    static constexpr std::array<std::string_view, 15> kShown = {"fsdp.layout",
+    static constexpr std::array<std::string_view, 18> kShown = {"fsdp.layout",
                                                                 "train.accumulation",
                                                                 "parallel.mode",
                                                                 "fsdp.sharding_strategy",
@@ -64,6 +65,9 @@ std::vector<Column<Row>> given_columns(const std::vector<Row>& rows) {
                                                                 "fsdp.cpu_offload",
                                                                 "memory.activation_checkpointing",
                                                                 "ddp.shard_optimizer",
+                                                                "ddp.comm_hook",
+                                                                "ddp.comm_hook_start",
+                                                                "ddp.orthogonalization_epsilon",
                                                                 "fsdp.backward_prefetch",
                                                                 "fsdp.limit_all_gathers",
                                                                 "precision.param",

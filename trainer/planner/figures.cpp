@@ -58,7 +58,8 @@ double model_flops(const sharding::Program& program) {
     double flops = 0;
     for (int role = 0; role < program.roles(); ++role) {
         for (const plan::Op& op : program.role(role).step(program.role(role).warm_up_steps()).ops) {
-            if (op.kind != plan::OpKind::kernel ||
+            // Matmuls beside the model's own compress gradients.
+            if (op.kind != plan::OpKind::kernel || op.stream != plan::Stream::compute ||
                 (op.phase != plan::Phase::forward && op.phase != plan::Phase::backward))
                 continue;
             const plan::KernelClass c = kernel_info(op.kernel().kernel).kernel_class;

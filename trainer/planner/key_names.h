@@ -7,6 +7,7 @@ inline constexpr const char* kMode = "parallel.mode";
 inline constexpr const char* kSharding = "fsdp.sharding_strategy";
 inline constexpr const char* kShardGroup = "fsdp.shard_group";
 inline constexpr const char* kShardOptimizer = "ddp.shard_optimizer";
+inline constexpr const char* kCommHook = "ddp.comm_hook";
 inline constexpr const char* kOffload = "fsdp.cpu_offload";
 inline constexpr const char* kWrap = "fsdp.wrap";
 inline constexpr const char* kPrefetch = "fsdp.backward_prefetch";

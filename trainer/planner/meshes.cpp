@@ -12,6 +12,7 @@
 #include "traces/schema/joined.h"
 #include "trainer/job/keys.h"
 #include "trainer/pipeline/schedule_table.h"
+#include "trainer/planner/hooks.h"
 #include "trainer/planner/key_names.h"
 #include "trainer/planner/model_classes.h"
 
@@ -213,6 +214,7 @@ class Meshes {
                               {kSharding, "FULL_SHARD"},
                               {kShardGroup, "0"}};
         settings.insert(settings.end(), own.begin(), own.end());
+        set(settings, without_hook(job_));
         if (divides_unevenly(sizes.pipeline)) settings.push_back({kStages, job::ParallelSection().stages});
         return settings;
     }
@@ -327,6 +329,9 @@ class Meshes {
             for (const char* precision : {kParam, kReduce})  // units alone hold parameters in bf16
                 if (!find_given(given_, precision)) whole.push_back({precision, "fp32"});
             all.push_back(whole);
+        }
+        for (Settings& own : all) {
+            if (own.front().value != "ddp") set(own, without_hook(job_));
         }
         return all;
     }

@@ -12,6 +12,7 @@
 
 #include "traces/schema/sort_rows.h"
 #include "trainer/executor/run.h"
+#include "trainer/planner/hooks.h"
 #include "trainer/planner/job_file.h"
 #include "trainer/planner/model_classes.h"
 #include "trainer/planner/space.h"
@@ -61,11 +62,14 @@ Axis checkpointings(const job::Job& job) {
 Axis strategies(const job::Job& job) {
     const bool alone = job.run.ranks == 1;
     if (job.parallel.mode != job::ParallelMode::fsdp) {
+        if (is_onebit(job.optimizer.type)) return {};  // needs the whole state on each rank
         Axis axis;
         if (!alone && job.parallel.mode == job::ParallelMode::ddp && !job.ddp.shard_optimizer)
             axis.push_back({{"ddp.shard_optimizer", "true"}});
         // One rank has nothing to shard, but FSDP can offload.
-        axis.push_back({{"parallel.mode", "fsdp"}, {"fsdp.sharding_strategy", "FULL_SHARD"}});
+        Value full = {{"parallel.mode", "fsdp"}, {"fsdp.sharding_strategy", "FULL_SHARD"}};
+        set(full, without_hook(job));
+        axis.push_back(std::move(full));
         return axis;
     }
     if (job.fsdp.sharding_strategy == job::ShardingStrategy::full_shard) return {};

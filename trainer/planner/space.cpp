@@ -8,6 +8,7 @@
 #include <fmt/core.h>
 
 #include "trainer/job/keys.h"
+#include "trainer/planner/hooks.h"
 #include "trainer/planner/key_names.h"
 #include "trainer/planner/model_classes.h"
 
@@ -30,17 +31,26 @@ struct Strategy {
     bool shards = false;   // it shards parameters, which may be offloaded
     bool gathers = false;  // it gathers: prefetch and limiter matter
     bool frees = false;    // it frees units after their forward
+    bool once = false;     // it compresses gradients, which it does once in a step
 };
 
 // Keys that the strategies and the axes below decide.
-constexpr std::array kDecided = {kMode,     kSharding, kShardGroup, kShardOptimizer, kOffload, kWrap,
-                                 kPrefetch, kLimiter,  kParam,      kCheckpointing,  kBatch,   kLayout};
+constexpr std::array kDecided = {kMode,          kSharding, kShardGroup, kShardOptimizer, kCommHook,
+                                 kOffload,       kWrap,     kPrefetch,   kLimiter,        kParam,
+                                 kCheckpointing, kBatch,    kLayout};
 
 // The search space of one job, whose keys outside kDecided are fixed.
 class Space {
   public:
-    Space(const job::Job& job, const sim::Cluster& cluster, const std::vector<Given>& given)
-        : job_(job), cluster_(cluster), given_(given) {}
+    // `settings` make the job.
+    Space(const job::Job& job, const std::vector<job::Override>& settings, const std::vector<Given>& given,
+          const JobMaker& make_job, const ClusterMaker& cluster_of)
+        : job_(job),
+          cluster_(cluster_of(job)),
+          settings_(settings),
+          given_(given),
+          make_job_(make_job),
+          cluster_of_(cluster_of) {}
 
     std::vector<std::vector<job::Override>> combinations() const;
     std::vector<std::vector<job::Override>> last_resorts() const;
@@ -63,7 +73,9 @@ class Space {
         const Values* own = given(key);
         return own ? *own : others;
     }
+    Values modes() const;
     std::vector<Strategy> strategies() const;
+    std::vector<Strategy> ddp() const;
     void add_sharded(const std::string& name, std::vector<Strategy>& into) const;
     Values shard_groups() const;
     Values layouts(const Strategy& strategy) const;
@@ -78,7 +90,10 @@ class Space {
 
     const job::Job& job_;
     const sim::Cluster& cluster_;
+    const std::vector<job::Override>& settings_;
     const std::vector<Given>& given_;
+    const JobMaker& make_job_;
+    const ClusterMaker& cluster_of_;
 };
 
 // What the tensor and context groups of a node hold forms a shard group, if the ranks fill several nodes.
@@ -96,6 +111,7 @@ Values Space::shard_groups() const {
 
 void Space::add_sharded(const std::string& name, std::vector<Strategy>& into) const {
     Strategy strategy{{{kMode, "fsdp"}, {kSharding, name}}, true, true, true, name == "FULL_SHARD"};
+    set(strategy.settings, without_hook(job_));
     if (name.starts_with("HYBRID")) {
         Values groups = shard_groups();
         if (groups.empty() && given(kSharding)) groups = {"0"};  // requested: the job reports what is missing
@@ -112,14 +128,53 @@ void Space::add_sharded(const std::string& name, std::vector<Strategy>& into) co
     into.push_back(strategy);
 }
 
-std::vector<Strategy> Space::strategies() const {
+Values Space::modes() const {
+    if (const Values* own = given(kMode)) return *own;
+    const Values* hooks = given(kCommHook);
+    if (is_onebit(job_.optimizer.type) ||
+        (hooks && std::any_of(hooks->begin(), hooks->end(), [](const auto& hook) { return hook != "none"; })))
+        return {"ddp"};
+    if (given(kSharding)) return {"fsdp"};
     Values modes = {text_of(job_, kMode)};
     for (const char* mode : {"fsdp", "ddp"}) add_once(modes, mode);
     if (job_.run.ranks == 1) add_once(modes, "none");
-    if (given(kSharding)) modes = {"fsdp"};
-    if (const Values* own = given(kMode)) modes = *own;
+    return modes;
+}
+
+// DDP with each hook, and with a sharded optimizer.
+std::vector<Strategy> Space::ddp() const {
     std::vector<Strategy> all;
-    for (const std::string& mode : modes) {
+    const bool onebit = is_onebit(job_.optimizer.type);  // needs the whole state, and compresses by itself
+    for (const std::string& sharded : values(kShardOptimizer, onebit ? Values{} : Values{"false", "true"}))
+        all.push_back({{{kMode, "ddp"}, {kShardOptimizer, sharded}}});
+    if (onebit) return all;
+    Values hooks;
+    if (const Values* own = given(kCommHook)) {
+        hooks = *own;
+    } else {
+        Strategy plain = all.front();
+        set(plain.settings, without_hook(job_));
+        std::vector<std::vector<job::Override>> first;
+        combine(plain, first);
+        std::vector<job::Override> settings = settings_;
+        set(settings, first.front());
+        hooks = hooks_for(job_, settings, make_job_, cluster_of_);
+        if (hooks.size() == 1) return all;
+    }
+    std::vector<Strategy> hooked;
+    for (const std::string& hook : hooks) {
+        for (Strategy strategy : all) {
+            set(strategy.settings, with_hook(job_, hook));
+            strategy.once = traits(job::parse_comm_hook(hook).kind).keeps_error;
+            hooked.push_back(std::move(strategy));
+        }
+    }
+    return hooked;
+}
+
+std::vector<Strategy> Space::strategies() const {
+    std::vector<Strategy> all;
+    for (const std::string& mode : modes()) {
         if (mode == "fsdp") {
             const Values names =
                 values(kSharding, {"FULL_SHARD", "SHARD_GRAD_OP", "HYBRID_SHARD", "NO_SHARD"});
@@ -131,10 +186,11 @@ std::vector<Strategy> Space::strategies() const {
                 add_sharded(name, all);
             }
         } else if (mode == "ddp") {
-            for (const std::string& sharded : values(kShardOptimizer, {"false", "true"}))
-                all.push_back({{{kMode, mode}, {kShardOptimizer, sharded}}});
+            for (Strategy& strategy : ddp()) all.push_back(std::move(strategy));
         } else {
-            all.push_back({{{kMode, mode}}});
+            Strategy strategy{{{kMode, mode}}};
+            set(strategy.settings, without_hook(job_));
+            all.push_back(std::move(strategy));
         }
     }
     return all;
@@ -173,6 +229,7 @@ std::vector<std::vector<job::Override>> Space::halves() const {
 void Space::combine(const Strategy& strategy, std::vector<std::vector<job::Override>>& into) const {
     const Values all_layouts = layouts(strategy);
     for (const std::string& layout : all_layouts) combine(strategy, layout, {}, into);
+    if (strategy.once && job_.train.accumulation_sync) return;
     for (const std::vector<job::Override>& half : halves())
         combine(strategy, all_layouts.front(), half, into);
 }
@@ -244,6 +301,7 @@ void Space::add_loops(const Strategy& strategy, std::vector<std::vector<job::Ove
 std::vector<std::vector<job::Override>> Space::last_resorts() const {
     const Values* modes = given(kMode);
     if (modes && std::find(modes->begin(), modes->end(), "fsdp") == modes->end()) return {};
+    if (is_onebit(job_.optimizer.type)) return {};
     std::vector<Strategy> strategies;
     for (const std::string& name : only(kSharding, "FULL_SHARD")) add_sharded(name, strategies);
     std::erase_if(strategies, [](const Strategy& strategy) { return !strategy.shards; });
@@ -299,17 +357,6 @@ std::vector<std::vector<job::Override>> Space::combinations() const {
     return all;
 }
 
-// A later setting of a key replaces an earlier one.
-void set(std::vector<job::Override>& settings, const job::Override& setting) {
-    const auto found = std::find_if(settings.begin(), settings.end(),
-                                    [&](const job::Override& own) { return own.key == setting.key; });
-    if (found == settings.end()) {
-        settings.push_back(setting);
-    } else {
-        found->value = setting.value;
-    }
-}
-
 // The job whose own values come first. If it is impossible as it is, it is made an FSDP job.
 job::Job job_of(std::vector<job::Override> settings, const JobMaker& make_job) {
     try {
@@ -343,7 +390,7 @@ std::vector<Candidate> combine_jobs(const std::vector<Given>& given, std::span<c
             const job::Job job = job_of(settings, make_job);
             for (const auto& more : combinations(settings, job)) {
                 Candidate& candidate = all.emplace_back(Candidate{settings, of_job});
-                for (const job::Override& setting : more) set(candidate.settings, setting);
+                set(candidate.settings, more);
             }
         } catch (const job::JobError& error) {
             if (outer.size() == 1) throw;
@@ -370,6 +417,18 @@ void add_once(Values& values, const std::string& value) {
     if (std::find(values.begin(), values.end(), value) == values.end()) values.push_back(value);
 }
 
+void set(std::vector<job::Override>& settings, const std::vector<job::Override>& more) {
+    for (const job::Override& setting : more) {
+        const auto found = std::find_if(settings.begin(), settings.end(),
+                                        [&](const job::Override& own) { return own.key == setting.key; });
+        if (found == settings.end()) {
+            settings.push_back(setting);
+        } else {
+            found->value = setting.value;
+        }
+    }
+}
+
 void multiply(std::vector<std::vector<job::Override>>& all, const std::string& key, const Values& values) {
     std::vector<std::vector<job::Override>> longer;
     for (const auto& settings : all) {
@@ -383,15 +442,15 @@ void multiply(std::vector<std::vector<job::Override>>& all, const std::string& k
 
 std::vector<Candidate> candidates(const std::vector<Given>& given, const JobMaker& make_job,
                                   const ClusterMaker& cluster_of) {
-    return combine_jobs(given, kDecided, make_job, [&](const auto& /*settings*/, const job::Job& job) {
-        return Space(job, cluster_of(job), given).combinations();
+    return combine_jobs(given, kDecided, make_job, [&](const auto& settings, const job::Job& job) {
+        return Space(job, settings, given, make_job, cluster_of).combinations();
     });
 }
 
 std::vector<Candidate> last_resorts(const std::vector<Given>& given, const JobMaker& make_job,
                                     const ClusterMaker& cluster_of) {
-    return combine_jobs(given, kDecided, make_job, [&](const auto& /*settings*/, const job::Job& job) {
-        return Space(job, cluster_of(job), given).last_resorts();
+    return combine_jobs(given, kDecided, make_job, [&](const auto& settings, const job::Job& job) {
+        return Space(job, settings, given, make_job, cluster_of).last_resorts();
     });
 }
 

@@ -30,6 +30,9 @@ void add_once(std::vector<std::string>& values, const std::string& value);
 void multiply(std::vector<std::vector<job::Override>>& all, const std::string& key,
               const std::vector<std::string>& values);
 
+// Settings of keys that are set already replace those.
+void set(std::vector<job::Override>& settings, const std::vector<job::Override>& more);
+
 struct Candidate {
     std::vector<job::Override> settings;  // each key once, including those from the command line
     std::string of_job;                   // "key=value\n" of those that the space does not decide

@@ -139,6 +139,22 @@ TEST(Simulation, ASweepComparesWithoutLosses) {
     EXPECT_NE(runs[0].at("average_step_us"), runs[1].at("average_step_us"));
 }
 
+TEST(Simulation, ASweepComparesCommunicationHooks) {
+    const TemporaryFolder folder;
+    const Json runs = train_json({"sweep", sample("mlp.toml"), "--run.device=sim", "--run.ranks=8",
+                                  "--run.steps=6", "--parallel.mode=ddp", "--sim.slow_link=intra:0.001", "-o",
+                                  folder / "out", "--ddp.comm_hook=none,bf16,topk:0.01,powersgd:4"})
+                          .at("runs");
+    ASSERT_EQ(runs.size(), 4u);
+    double before = 1e300;
+    for (const Json& run : runs) {
+        EXPECT_EQ(run.at("error"), nullptr);
+        const double step = run.at("average_step_us");
+        EXPECT_LT(step, before) << run.at("settings");
+        before = step;
+    }
+}
+
 TEST(Simulation, RefusesImpossibleJobs) {
     const TemporaryFolder folder;
     const auto refused = [&](const Words& more, const std::string& why) {

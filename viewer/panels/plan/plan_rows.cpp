@@ -58,8 +58,11 @@ std::string yes_no(const std::string& truth) {
 
 std::string strategy_of(const PlanSettings& settings) {
     const std::string* mode = find(settings, "parallel.mode");
-    if (mode != nullptr && *mode == "ddp")
-        return value_of(settings, "ddp.shard_optimizer") == "true" ? "ZERO_1" : "ddp";
+    if (mode != nullptr && *mode == "ddp") {
+        const std::string name = value_of(settings, "ddp.shard_optimizer") == "true" ? "ZERO_1" : "ddp";
+        const std::string* hook = find(settings, "ddp.comm_hook");
+        return hook == nullptr || *hook == "none" ? name : name + " " + *hook;
+    }
     if (mode != nullptr && *mode != "fsdp") return *mode;
     const std::string name = value_of(settings, "fsdp.sharding_strategy");
     const std::string* group = find(settings, "fsdp.shard_group");
@@ -92,12 +95,22 @@ std::vector<PlanChoice> decided_choices() {
     };
 }
 
-constexpr std::array<std::string_view, 13> kDecided = {
-    "parallel.mode",       "fsdp.sharding_strategy", "fsdp.shard_group",
-    "fsdp.wrap",           "fsdp.cpu_offload",       "memory.activation_checkpointing",
-    "ddp.shard_optimizer", "fsdp.backward_prefetch", "fsdp.limit_all_gathers",
-    "precision.param",     "precision.reduce",       "data.batch",
-    "run.device"};
+constexpr std::array<std::string_view, 16> kDecided = {"parallel.mode",
+                                                       "fsdp.sharding_strategy",
+                                                       "fsdp.shard_group",
+                                                       "fsdp.wrap",
+                                                       "fsdp.cpu_offload",
+                                                       "memory.activation_checkpointing",
+                                                       "ddp.shard_optimizer",
+                                                       "ddp.comm_hook",
+                                                       "ddp.comm_hook_start",
+                                                       "ddp.orthogonalization_epsilon",
+                                                       "fsdp.backward_prefetch",
+                                                       "fsdp.limit_all_gathers",
+                                                       "precision.param",
+                                                       "precision.reduce",
+                                                       "data.batch",
+                                                       "run.device"};
 
 // First the keys that had several values on the command line, in that order.
 std::vector<PlanChoice> choices_of(const std::vector<PlanItem>& items) {
