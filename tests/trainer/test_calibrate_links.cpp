@@ -129,26 +129,19 @@ TEST(CalibrateLinks, RecoversThoseOfAKnownCluster) {
                 sim::simulate(sharding::Program(job_of(4)), known).of(0).steps.back().communication_s, 2e-6);
 }
 
-TEST(CalibrateLinks, RecoversThoseOfAKnownClusterWithoutCollectives) {
+// Without collectives; the smallest message of a benchmark may have many bytes, whose time is not latency.
+TEST(CalibrateLinks, RecoversThoseOfAKnownClusterFromMessages) {
     const sim::Cluster known = nvlink_pairs();
-    const auto trace = bench_of(known, 4, true, false);
-    const sim::Cluster found = fitted_to({trace.get()}, base_of(known)).cluster;
-    expect_near(found.links.bandwidth, known.links.bandwidth, kTolerance);
-    for (const auto& [from, to] : {std::pair(0, 1), std::pair(1, 2)}) {
-        EXPECT_NEAR(found.collectives.latency + found.links.latency.of(from, to),
-                    known.collectives.latency + known.links.latency.of(from, to), 1e-7);
-    }
-}
-
-// The smallest message of a benchmark may have many bytes, whose time is not latency.
-TEST(CalibrateLinks, RecoversThoseOfAKnownClusterFromLargerMessages) {
-    const sim::Cluster known = nvlink_pairs();
-    const auto trace = bench_of(known, 4, true, false, 65536);
-    const sim::Cluster found = fitted_to({trace.get()}, base_of(known)).cluster;
-    expect_near(found.links.bandwidth, known.links.bandwidth, kTolerance);
-    for (const auto& [from, to] : {std::pair(0, 1), std::pair(1, 2)}) {
-        EXPECT_NEAR(found.collectives.latency + found.links.latency.of(from, to),
-                    known.collectives.latency + known.links.latency.of(from, to), 2e-7);
+    for (const std::int64_t smallest : {8, 65536}) {
+        SCOPED_TRACE(smallest);
+        const auto trace = bench_of(known, 4, true, false, smallest);
+        const sim::Cluster found = fitted_to({trace.get()}, base_of(known)).cluster;
+        expect_near(found.links.bandwidth, known.links.bandwidth, kTolerance);
+        for (const auto& [from, to] : {std::pair(0, 1), std::pair(1, 2)}) {
+            EXPECT_NEAR(found.collectives.latency + found.links.latency.of(from, to),
+                        known.collectives.latency + known.links.latency.of(from, to),
+                        smallest == 8 ? 1e-7 : 2e-7);
+        }
     }
 }
 
@@ -174,6 +167,25 @@ TEST(CalibrateLinks, OfOneRankOnEachNodeAreThoseBetweenNodes) {
                                   plan::Operation::all_gather, 1 << 24);
     };
     EXPECT_NEAR(seconds(found, 4), seconds(known, 1), kTolerance * seconds(known, 1));
+}
+
+// The other devices of its nodes do not communicate, so its ranks have the whole of a link that all share.
+TEST(CalibrateLinks, OfOneRankOnEachNodeHaveTheWholeOfASharedLink) {
+    sim::Cluster known = nvlink_pairs();
+    known.links = {};
+    known.nodes = 2;
+    known.devices = 1;
+    known.inter = {.latency = 1e-5, .bandwidth = 1e10, .shared = true, .bandwidth_share = {}};
+    const auto trace = bench_of(known, 2, false);
+    std::vector<MeasuredRun> runs;
+    runs.push_back(measure(*testing::played(job_of(4, 2048), nvlink_pairs())));
+    std::vector<MeasuredBench> benches;
+    benches.push_back(measure_bench(*trace));
+    sim::Cluster base = base_of(known);
+    base.inter.shared = true;
+    const sim::Cluster found = calibrate(runs, benches, base, "x").cluster;
+    EXPECT_EQ(found.devices, 4);
+    EXPECT_NEAR(found.inter.bandwidth, 1e10, kTolerance * 1e10);
 }
 
 TEST(CalibrateLinks, AreThoseOfAllPairsIfTheyAreAlike) {

@@ -49,10 +49,8 @@ void read_machine(const std::vector<const Machine*>& machines, Calibration& into
     if (device.type == sim::DeviceType::cpu) {
         if (cores > 0) device.cores = cores;
         into.note("device.cores", cores > 0, "that the ranks were allowed to run on");
-    } else {
-        cluster.devices = std::max(cluster.devices, devices);
     }
-    if (nodes > 1) cluster.devices = devices;
+    cluster.devices = nodes > 1 ? devices : std::max(cluster.devices, devices);
     cluster.links = {};                     // the base model's are another cluster's
     if (nodes > 1 && cluster.nodes == 1) {  // the base model has no link between nodes
         cluster.nodes = nodes;

@@ -185,11 +185,8 @@ double fit_latency(const std::vector<const TimedGroup*>& groups, const sim::Clus
 // All groups of some runs and benchmarks.
 class TimedGroups {
   public:
-    explicit TimedGroups(const sim::Cluster& cluster) : cluster_(cluster) {}
-
-    void add(const plan::Mesh& mesh, std::vector<int> ranks, plan::Operation operation, std::int64_t bytes,
-             double seconds) {
-        const sim::Spread spread = sim::spread_of(mesh, ranks, cluster_, {});
+    void add(const plan::Mesh& mesh, std::vector<int> ranks, const sim::Spread& spread,
+             plan::Operation operation, std::int64_t bytes, double seconds) {
         TimedGroup& group = groups_[{operation, spread.key(), bytes}];
         if (group.transfers.empty()) group = {operation, &mesh, std::move(ranks), spread, bytes, {}, 0};
         group.transfers.push_back(seconds);
@@ -208,7 +205,6 @@ class TimedGroups {
     }
 
   private:
-    const sim::Cluster& cluster_;
     std::map<std::tuple<plan::Operation, decltype(sim::Spread().key()), std::int64_t>, TimedGroup> groups_;
 };
 
@@ -219,19 +215,18 @@ std::vector<int> ranks_of(const plan::Mesh& mesh, plan::Group group, int rank) {
     return ranks;
 }
 
-// As the cluster numbers them, whose nodes may have more devices than the benchmark has ranks there.
-std::vector<int> ranks_of(const MeasuredBench& bench, plan::Operation operation,
-                          const sim::Cluster& cluster) {
+// As a cluster numbers them whose nodes have `devices`, of which the benchmark may use a part.
+std::vector<int> ranks_of(const MeasuredBench& bench, plan::Operation operation, int devices) {
     std::map<int, int> on_node;  // ranks so far
     std::vector<int> ranks;
-    for (const int node : bench.node_of) ranks.push_back(node * cluster.devices + on_node[node]++);
+    for (const int node : bench.node_of) ranks.push_back(node * devices + on_node[node]++);
     if (operation == plan::Operation::send) ranks.resize(2);
     return ranks;
 }
 
-plan::Mesh mesh_of(const MeasuredBench& bench, const sim::Cluster& cluster) {
+plan::Mesh mesh_of(const MeasuredBench& bench, int devices) {
     plan::Mesh mesh;
-    mesh.ranks = mesh.shard = bench.nodes * cluster.devices;
+    mesh.ranks = mesh.shard = bench.nodes * devices;
     return mesh;
 }
 
@@ -263,7 +258,12 @@ std::vector<CollectiveTime> collective_times(const MeasuredRun& run, const Calib
 }
 
 sim::Spread spread_of(const MeasuredBench& bench, plan::Operation operation, const sim::Cluster& cluster) {
-    return sim::spread_of(mesh_of(bench, cluster), ranks_of(bench, operation, cluster), cluster, {});
+    // Devices that the benchmark does not use take no part of a node's link.
+    std::map<int, int> on_node;
+    sim::Cluster used = cluster;
+    used.devices = 1;
+    for (const int node : bench.node_of) used.devices = std::max(used.devices, ++on_node[node]);
+    return sim::spread_of(mesh_of(bench, used.devices), ranks_of(bench, operation, used.devices), used, {});
 }
 
 void fit_collectives(const Runs& runs, const Benches& benches, Calibration& into) {
@@ -289,7 +289,7 @@ void fit_collectives(const Runs& runs, const Benches& benches, Calibration& into
         into.notes[fmt::format("{}.bandwidth", section)] = by_pairs;
     }
 
-    TimedGroups groups(cluster);
+    TimedGroups groups;
     std::vector<double> rests;  // time from the first member that has its data to the last, seconds
     for (const MeasuredRun& run : runs) {
         const plan::Mesh& mesh = run.program->mesh();
@@ -300,7 +300,8 @@ void fit_collectives(const Runs& runs, const Benches& benches, Calibration& into
             if (op.collective().operation == plan::Operation::barrier || op.bytes == 0) continue;
             if (alone && !shared) continue;  // a local copy on one device
             if (own.finds_cores && !alone) rests.push_back(std::max(0.0, own.whole - own.transfer));
-            groups.add(mesh, std::move(ranks), op.collective().operation, op.bytes, own.transfer);
+            const sim::Spread spread = sim::spread_of(mesh, ranks, cluster, {});
+            groups.add(mesh, std::move(ranks), spread, op.collective().operation, op.bytes, own.transfer);
         }
     }
     // The transfers of threads do not contain it, but for those of a benchmark.
@@ -319,11 +320,12 @@ void fit_collectives(const Runs& runs, const Benches& benches, Calibration& into
     }
     std::list<plan::Mesh> meshes;
     const auto add = [&](const MeasuredBench& bench, const std::vector<BenchedTime>& times) {
-        const plan::Mesh& mesh = meshes.emplace_back(mesh_of(bench, cluster));
+        const plan::Mesh& mesh = meshes.emplace_back(mesh_of(bench, cluster.devices));
         for (const BenchedTime& own : times) {
             const double seconds = own.seconds - (apart ? cluster.collectives.latency : 0);
-            if (seconds > 0)
-                groups.add(mesh, ranks_of(bench, own.operation, cluster), own.operation, own.bytes, seconds);
+            if (seconds <= 0) continue;
+            groups.add(mesh, ranks_of(bench, own.operation, cluster.devices),
+                       spread_of(bench, own.operation, cluster), own.operation, own.bytes, seconds);
         }
     };
     for (const MeasuredBench& bench : benches) add(bench, bench.collectives);
