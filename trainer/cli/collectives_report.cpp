@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <string_view>
 
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
@@ -296,6 +297,12 @@ std::vector<Parsed> parsed(const std::vector<BenchedEngine>& engines) {
 
 // A row for each key that any engine has, in the order of the first that has it; two figures per engine.
 using Key = std::pair<std::string, std::int64_t>;
+
+// "wire" of "wire 1 to 2".
+std::string_view kind_of(const Key& key) {
+    return std::string_view(key.first).substr(0, key.first.find(' '));
+}
+
 struct Cells {
     std::vector<Key> keys;
     std::vector<std::map<Key, std::pair<double, double>>> of_engine;
@@ -326,7 +333,7 @@ std::string table_of(const std::vector<Parsed>& engines, const Cells& cells, con
     rows.header(header);
     const Key* before = nullptr;
     for (const Key& key : cells.keys) {
-        if (before && before->first != key.first) rows.rule();
+        if (before && kind_of(*before) != kind_of(key)) rows.rule();
         before = &key;
         std::vector<std::string> row = {key.first, size_text(key.second)};
         for (const auto& own : cells.of_engine) {
@@ -355,11 +362,13 @@ std::string engines_text(const std::vector<BenchedEngine>& engines, int ranks) {
         const auto messages = [&](bool wire) {
             return cells_of(measured, [wire](const Json& result, const auto& add) {
                 for (const Json& row : result.at("messages")) {
-                    if (row.at("from") != 0 || row.at("to") != 1) continue;
+                    const int from = row.at("from"), to = row.at("to");
+                    const bool first = from == 0 && to == 1, has_wire = row.at("wire").is_object();
+                    if (wire ? !has_wire : has_wire && !first) continue;
+                    const std::string kind = wire ? "wire" : "message";
                     const Json& own = wire ? row.at("wire") : row;
-                    if (own.is_object())
-                        add(Key(wire ? "wire" : "message", row.at("bytes")), own.at("latency_us"),
-                            own.at("one_way_gbps"));
+                    add(Key(first ? kind : fmt::format("{} {} to {}", kind, from, to), row.at("bytes")),
+                        own.at("latency_us"), own.at("one_way_gbps"));
                 }
             });
         };
@@ -370,8 +379,9 @@ std::string engines_text(const std::vector<BenchedEngine>& engines, int ranks) {
             both.of_engine[i].insert(wires.of_engine[i].begin(), wires.of_engine[i].end());
         if (!both.keys.empty())
             text +=
-                "\nMessages from rank 0 to rank 1: latency, and bandwidth one way in GB/s; message: as "
-                "pipeline stages\nsend; wire: as OSU's benchmarks, on the wire alone\n\n" +
+                "\nMessages, from rank 0 to rank 1 where no ranks are named: latency, and bandwidth one way "
+                "in "
+                "GB/s;\nmessage: as pipeline stages send; wire: as OSU's benchmarks, on the wire alone\n\n" +
                 table_of(measured, both, "Message", "µs", "GB/s");
     }
     for (const BenchedEngine& engine : engines)

@@ -178,10 +178,21 @@ TEST(BenchCollectives, OfSeveralEnginesAreSideBySide) {
     }
     const Outcome table = train(words);
     EXPECT_THAT(table.out, AllOf(HasSubstr("local (µs)"), HasSubstr("tcp (µs)"), HasSubstr("all_to_all"),
-                                 HasSubstr("Messages from rank 0 to rank 1")));
+                                 HasSubstr("Messages, from rank 0 to rank 1 where no")));
     if (result.at("engines").at(2).at("error").is_string()) {
         EXPECT_THAT(table.out, HasSubstr("\nnccl: ")) << "with a word why";
     }
+}
+
+TEST(BenchCollectives, OfSeveralEnginesHaveAllPairs) {
+    const Outcome table = train({sample("mlp.toml"), "--run.ranks=3", "--bench-collectives", "--messages",
+                                 "--sizes=8:64", "--pairs", "--engines=local,tcp"});
+    ASSERT_EQ(table.status, 0) << table.err;
+    // Those of threads have no wire.
+    for (const std::string kind : {"message", "wire"})
+        for (const char* pair : {"0 to 2", "1 to 0", "1 to 2", "2 to 0", "2 to 1"})
+            EXPECT_THAT(table.out, HasSubstr(kind + (" " + std::string(pair))));
+    EXPECT_THAT(table.out, Not(HasSubstr("0 to 1")));
 }
 
 TEST(BenchCollectives, AreRefusedIfThereIsNothingToMeasure) {
