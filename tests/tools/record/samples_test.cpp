@@ -140,6 +140,20 @@ TEST_P(StackSamples, AreOfRanks) {
     EXPECT_EQ(value_in(part, "SELECT DISTINCT rank FROM samples"), "3");
 }
 
+TEST_P(StackSamples, AreOfTheRequestedTime) {
+    const Outcome outcome =
+        record({SHARDSCOPE_STACKS_PROGRAM, "1500"},
+               {"--sample", "997", "--sample-by", GetParam(), "--delay", "0.3", "--duration", "0.3"});
+    ASSERT_EQ(outcome.status, 0) << outcome.err;
+    if (outcome.err.find("threads are not sampled") != std::string::npos) GTEST_SKIP() << outcome.err;
+    // The tool polls every 20 ms.
+    EXPECT_GT(number("SELECT count(*) FROM SHARD_SAMPLES"), 0.03 * hertz());
+    EXPECT_GE(number("SELECT min(time) FROM SHARD_SAMPLES"), 300e6);
+    EXPECT_LE(number("SELECT max(time) FROM SHARD_SAMPLES"), 800e6);
+    EXPECT_LE(number("SELECT sum(weight) FROM SHARD_SAMPLES"), 500e6);
+    EXPECT_THAT(outcome.err, Not(HasSubstr("lost")));
+}
+
 INSTANTIATE_TEST_SUITE_P(Means, StackSamples, ::testing::Values("perf", "timer"),
                          [](const auto& tested) { return tested.param; });
 
