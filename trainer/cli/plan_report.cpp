@@ -8,6 +8,7 @@
 #include <fmt/core.h>
 
 #include "traces/schema/joined.h"
+#include "traces/schema/plan_keys.h"
 #include "trainer/cli/configuration_table.h"
 #include "trainer/cli/mesh_reasons.h"
 #include "trainer/planner/meshes.h"
@@ -54,30 +55,13 @@ std::vector<Column<Row>> decided_columns() {
     };
 }
 
-// The keys that were given several values on the command line.
+// The keys that were given several values on the command line, but for those above.
 std::vector<Column<Row>> given_columns(const std::vector<Row>& rows) {
-    static constexpr std::array<std::string_view, 18> kShown = {"fsdp.layout",
-                                                                "train.accumulation",
-                                                                "parallel.mode",
-                                                                "fsdp.sharding_strategy",
-                                                                "fsdp.shard_group",
-                                                                "fsdp.wrap",
-                                                                "fsdp.cpu_offload",
-                                                                "memory.activation_checkpointing",
-                                                                "ddp.shard_optimizer",
-                                                                "ddp.comm_hook",
-                                                                "ddp.comm_hook_start",
-                                                                "ddp.orthogonalization_epsilon",
-                                                                "fsdp.backward_prefetch",
-                                                                "fsdp.limit_all_gathers",
-                                                                "precision.param",
-                                                                "precision.reduce",
-                                                                "data.batch",
-                                                                "run.device"};
     std::vector<std::string> keys;
-    for (const job::Override& setting : rows.empty() ? std::vector<job::Override>{} : rows.front().settings)
-        keys.push_back(setting.key);
-    return key_columns<Row>(keys, kShown);
+    for (const job::Override& setting : rows.empty() ? std::vector<job::Override>{} : rows.front().settings) {
+        if (setting.key != "fsdp.layout" && setting.key != "train.accumulation") keys.push_back(setting.key);
+    }
+    return key_columns<Row>(keys, traces::schema::kPlanKeys);
 }
 
 std::vector<Column<Row>> figure_columns(const std::vector<const Row*>& rows) {

@@ -14,6 +14,7 @@
 
 #include "traces/schema/joined.h"
 #include "traces/schema/json_text.h"
+#include "traces/schema/plan_keys.h"
 #include "traces/schema/sort_rows.h"
 #include "viewer/draw/format.h"
 
@@ -95,32 +96,16 @@ std::vector<PlanChoice> decided_choices() {
     };
 }
 
-constexpr std::array<std::string_view, 16> kDecided = {"parallel.mode",
-                                                       "fsdp.sharding_strategy",
-                                                       "fsdp.shard_group",
-                                                       "fsdp.wrap",
-                                                       "fsdp.cpu_offload",
-                                                       "memory.activation_checkpointing",
-                                                       "ddp.shard_optimizer",
-                                                       "ddp.comm_hook",
-                                                       "ddp.comm_hook_start",
-                                                       "ddp.orthogonalization_epsilon",
-                                                       "fsdp.backward_prefetch",
-                                                       "fsdp.limit_all_gathers",
-                                                       "precision.param",
-                                                       "precision.reduce",
-                                                       "data.batch",
-                                                       "run.device"};
-
 // First the keys that had several values on the command line, in that order.
 std::vector<PlanChoice> choices_of(const std::vector<PlanItem>& items) {
+    using traces::schema::kPlanKeys;
     constexpr std::size_t kMost = 24;  // no planner writes a file with more keys
     std::vector<PlanChoice> choices;
     for (const PlanItem& item : items) {
         for (const auto& setting : item.settings) {
             const std::string& key = setting.first;
             const bool known =
-                std::find(kDecided.begin(), kDecided.end(), key) != kDecided.end() ||
+                std::find(kPlanKeys.begin(), kPlanKeys.end(), key) != kPlanKeys.end() ||
                 std::any_of(choices.begin(), choices.end(), [&](const PlanChoice& c) { return c.id == key; });
             if (known || choices.size() >= kMost) continue;
             const std::size_t point = key.find('.');
