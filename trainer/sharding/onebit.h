@@ -1,8 +1,8 @@
 // 1-bit Adam and 1-bit LAMB after their warm-up of optimizer.freeze_step steps, which is that of Adam or LAMB
-// under DDP. Then the variance v stays as it is, no gradient is reduced, and of the N numbers of its momentum
-// m
-// <- beta1 m + (1 - beta1) g a rank sends the signs: with the error of the step before added, one bit for
-// each number, and for each of the S parameters the root of the mean square. n ranks average them as servers:
+// under DDP. Then the variance v stays as it is, and no gradient is reduced: of the N numbers of its own
+// momentum, m <- beta1 m + (1 - beta1) g, a rank sends the signs. With the error of the step before added,
+// that is one bit for each number, and for each of the S parameters the root of the mean square. n ranks
+// average them as servers:
 //
 //   all_to_all   bits        each rank gets all ranks' bits of its part of N / n numbers
 //   all_gather   scales      n S, fp32
