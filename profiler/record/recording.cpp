@@ -254,7 +254,7 @@ void Recording::tick() {
     if (recent_ != nullptr) recent_->advance(now);
     collector_->drain();
     take_counters();
-    sample_stacks();
+    if (stacks_ != nullptr) stacks_->tick(place_of_stacks());
     look_for_hang(now);
     commit_when_due(now);
     look_at_size(now);
@@ -368,19 +368,19 @@ void Recording::start_nccl_files() {
                                          .environment = environment_variable});
 }
 
-void Recording::sample_stacks() {
-    if (stacks_ == nullptr) return;
+StackSampler::Place Recording::place_of_stacks() {
     const bool full = writer_ != nullptr && writer_->is_full();
-    stacks_->tick({.sink = *sink_,
-                   .origin = origin_,
-                   .recording = recording_ && !full,
-                   .last = ended_,
-                   .rank_of = [this](std::int32_t pid) { return rank_of(pid); }});
+    return {.sink = *sink_,
+            .origin = origin_,
+            .recording = recording_ && !full,
+            .last = ended_,
+            .rank_of = [this](std::int32_t pid) { return rank_of(pid); }};
 }
 
 // All that has arrived: the last samples of a drain wait for the next.
 void Recording::take_stacks() {
-    for (int drains = 0; drains < 2; ++drains) sample_stacks();
+    if (stacks_ == nullptr) return;
+    for (int drains = 0; drains < 2; ++drains) stacks_->drain(place_of_stacks());
 }
 
 int Recording::rank_of(std::int32_t pid) const {

@@ -59,7 +59,7 @@ class Recording {
     std::vector<WatchedProcess> watched() const;
     void take_counters();
     void start_nccl_files();
-    void sample_stacks();
+    StackSampler::Place place_of_stacks();
     void take_stacks();
     int rank_of(std::int32_t pid) const;
     void look_for_hang(std::int64_t now);

@@ -19,6 +19,7 @@ constexpr std::size_t kRingBytes = std::size_t{128} << 10;  // a power of 2; wha
 constexpr int kMostProcessors = 4096;
 constexpr std::int64_t kNsPerSecond = 1'000'000'000;
 constexpr std::size_t kDeepestStack = 512;
+constexpr std::int64_t kDrainPeriodNs = 100'000'000;
 
 std::size_t mapped_bytes() {
     return kRingBytes + static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
@@ -157,6 +158,15 @@ bool PerfRings::open(int hertz, bool kernel) {
 void PerfRings::close() {
     for (const Ring& ring : rings_) ::munmap(ring.memory, mapped_bytes());
     rings_.clear();
+}
+
+bool PerfRings::can_wait(std::int64_t since) const {
+    const auto has_room = [](const Ring& ring) {
+        auto* page = static_cast<perf_event_mmap_page*>(ring.memory);
+        const std::uint64_t head = std::atomic_ref(page->data_head).load(std::memory_order_relaxed);
+        return head - page->data_tail < kRingBytes / 2;
+    };
+    return since < kDrainPeriodNs && std::all_of(rings_.begin(), rings_.end(), has_room);
 }
 
 void PerfRings::drain(const Visit& visit) {

@@ -37,6 +37,7 @@ class PerfRings final : public SampleSource {
 
     std::string_view means() const override { return "perf events"; }
     void drain(const Visit& visit) override;
+    bool can_wait(std::int64_t since) const override;  // a while, unless a ring is half full
     void stop() override { close(); }
     std::vector<CodeMapping> mappings(std::int32_t, bool) override { return {}; }
     std::int64_t lost() const override { return lost_; }

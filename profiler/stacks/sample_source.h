@@ -54,6 +54,8 @@ class SampleSource {
     // Visits what has arrived; of one thread in order of time.
     using Visit = std::function<void(StackRecord&&)>;
     virtual void drain(const Visit& visit) = 0;
+    // Whether a drain can be left to later, `since` ns after the last: each one disturbs the program.
+    virtual bool can_wait(std::int64_t /*since*/) const { return false; }
     // Ends sampling; what has not been drained is gone.
     virtual void stop() {}
     // Where a process has its code now, for an address that is in no mapping so far; empty if the source

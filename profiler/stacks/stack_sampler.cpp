@@ -21,6 +21,10 @@ MonotonicTime time_of(const StackRecord& record) {
 }  // namespace
 
 void StackSampler::tick(const Place& place) {
+    if (!source_->can_wait(MonotonicTime::now() - drained_)) drain(place);
+}
+
+void StackSampler::drain(const Place& place) {
     const MonotonicTime now = MonotonicTime::now();
     source_->drain([this](StackRecord&& record) { waiting_.push_back(std::move(record)); });
     std::stable_sort(waiting_.begin(), waiting_.end(),

@@ -34,8 +34,10 @@ class StackSampler {
         bool last = false;                             // the command has ended
         std::function<int(std::int32_t pid)> rank_of;  // -1: of none
     };
-    // To be called regularly, and twice at the end.
+    // To be called regularly. Drains the source unless that can wait.
     void tick(const Place& place);
+    // To be called twice for all that has arrived.
+    void drain(const Place& place);
 
     // Threads are not sampled any more, while the command goes on.
     void stop();

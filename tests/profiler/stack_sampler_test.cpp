@@ -18,6 +18,7 @@ struct Played {
     std::vector<StackRecord> arriving;
     std::vector<CodeMapping> now;  // what mappings() gives
     int asked = 0;                 // for these, for certain
+    bool waits = false;
 };
 
 class PlayedSource final : public SampleSource {
@@ -27,6 +28,7 @@ class PlayedSource final : public SampleSource {
     void drain(const Visit& visit) override {
         for (StackRecord& record : std::exchange(played_.arriving, {})) visit(std::move(record));
     }
+    bool can_wait(std::int64_t) const override { return played_.waits; }
     std::vector<CodeMapping> mappings(std::int32_t, bool certain) override {
         played_.asked += certain ? 1 : 0;
         return played_.now;
@@ -56,14 +58,15 @@ class Sampler : public ::testing::Test {
         record.pid = 7;
         played_.arriving.emplace_back(std::move(record));
     }
+    StackSampler::Place place(bool last = false) {
+        return {.sink = sink_,
+                .origin = MonotonicTime(0),
+                .recording = true,
+                .last = last,
+                .rank_of = [](std::int32_t) { return 2; }};
+    }
     void take(bool last = false) {
-        for (int drains = 0; drains < 2; ++drains) {
-            sampler_.tick({.sink = sink_,
-                           .origin = MonotonicTime(0),
-                           .recording = true,
-                           .last = last,
-                           .rank_of = [](std::int32_t) { return 2; }});
-        }
+        for (int drains = 0; drains < 2; ++drains) sampler_.drain(place(last));
     }
     std::vector<std::string> names() const {
         std::vector<std::string> names;
@@ -90,6 +93,20 @@ TEST_F(Sampler, NamesAThreadOnce) {
     EXPECT_EQ(names(), (std::vector<std::string>{"loader", "job"}));  // the process's, without one of its own
     EXPECT_EQ(got_.threads[0].rank, 2);
     EXPECT_EQ(got_.samples.size(), 4U);
+}
+
+TEST_F(Sampler, LeavesASourceThatCanWait) {
+    played_.waits = true;
+    sample(8, {1});
+    for (int ticks = 0; ticks < 2; ++ticks) sampler_.tick(place());
+    EXPECT_EQ(played_.arriving.size(), 1U);
+    played_.waits = false;
+    for (int ticks = 0; ticks < 2; ++ticks) sampler_.tick(place());
+    EXPECT_EQ(got_.samples.size(), 1U);
+    played_.waits = true;
+    sample(8, {1});
+    take();  // at the end nothing is left
+    EXPECT_EQ(got_.samples.size(), 2U);
 }
 
 TEST_F(Sampler, NamesAThreadAsItsSamplesDo) {
