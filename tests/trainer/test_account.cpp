@@ -76,6 +76,12 @@ std::vector<job::Job> jobs(const testing::SampleText& text) {
         job.optimizer.freeze_step = 3;
         all.push_back(job);
     }
+    for (const double momentum : {0.0, 0.9}) {
+        job::Job job = testing::with_mode(testing::gpt_job(text, 2, 2), job::ParallelMode::ddp);
+        job.train.local_steps = 2;
+        job.train.outer_momentum = momentum;
+        all.push_back(job);
+    }
     return all;
 }
 

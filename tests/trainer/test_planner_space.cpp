@@ -249,13 +249,15 @@ TEST(PlannerSpace, AJobsOwnHookIsTheFirst) {
         EXPECT_NO_THROW(planned.job(candidate.settings));
 }
 
-TEST(PlannerSpace, OneBitOptimizersStayWithDdp) {
-    const Planned planned("[parallel]\nmode = \"ddp\"\n", on_a_slow_wire());
-    const std::vector<Given> given = {{"optimizer.type", {"onebit_adam"}}, {"optimizer.freeze_step", {"1"}}};
-    const auto all = planned.candidates(given);
-    EXPECT_EQ(all.size(), 4u);  // 2 checkpointing, with all of the batch and half of it
-    for (const Candidate& candidate : all) EXPECT_NO_THROW(planned.job(candidate.settings));
-    EXPECT_TRUE(last_resorts(given, planned.make_job, planned.cluster_of).empty());
+TEST(PlannerSpace, OneBitOptimizersAndLocalStepsStayWithDdp) {
+    const std::vector<Given> onebit = {{"optimizer.type", {"onebit_adam"}}, {"optimizer.freeze_step", {"1"}}};
+    for (const std::vector<Given>& given : {onebit, {{"train.local_steps", {"8"}}}}) {
+        const Planned planned("[parallel]\nmode = \"ddp\"\n", on_a_slow_wire());
+        const auto all = planned.candidates(given);
+        EXPECT_EQ(all.size(), 4u);  // 2 checkpointing, with all of the batch and half of it
+        for (const Candidate& candidate : all) EXPECT_NO_THROW(planned.job(candidate.settings));
+        EXPECT_TRUE(last_resorts(given, planned.make_job, planned.cluster_of).empty());
+    }
 }
 
 TEST(PlannerSpace, RefusesImpossibleJobs) {

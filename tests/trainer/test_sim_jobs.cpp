@@ -212,6 +212,29 @@ TEST(SimJobs, CompressedGradientsTakeTheTimeOfTheirBytes) {
     EXPECT_NEAR(onebit.step / plain.step, static_cast<double>(onebit.bytes) / plain.bytes / 2, 0.02);
 }
 
+// The mean of parameters takes as long as that of gradients, once in `local_steps`; the steps that are not
+// simulated take what those of a cycle take.
+TEST(SimJobs, LocalStepsShareTheTimeOfOneAllReduce) {
+    Cluster cluster = load_cluster("h200_nvlink");
+    cluster.collectives.latency = 0;
+    cluster.intra = {0, 12.5e6, false};
+    const auto seconds = [&](std::int64_t local_steps, std::int64_t steps) {
+        job::Job job = testing::with_mode(testing::mlp_job(8, 1024, 32, 2), job::ParallelMode::ddp);
+        job.run.device = job::DeviceKind::sim;
+        job.run.steps = steps;
+        job.train.local_steps = local_steps;
+        return simulate(job, cluster);
+    };
+    const double each = seconds(0, 6).of(0).steady.seconds;
+    EXPECT_NEAR(seconds(1, 6).of(0).steady.seconds / each, 1, 0.02);
+    for (const std::int64_t local_steps : {2, 5}) {
+        const SimResult run = seconds(local_steps, 1000);
+        EXPECT_NEAR(run.of(0).steady.seconds / each, 1.0 / static_cast<double>(local_steps), 0.02);
+        EXPECT_NEAR(run.average_step_s / run.of(0).steady.seconds, 1, 0.01);
+        EXPECT_LT(run.of(0).steps.size(), 60U);
+    }
+}
+
 TEST(SimJobs, TheDevicesMemoryIsTheLimitUnlessTheJobGivesOne) {
     const Cluster cluster = load_cluster("h100_ib");
     job::Job job = layers_job();

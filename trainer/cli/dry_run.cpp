@@ -99,12 +99,18 @@ std::string plans_text(const sharding::Program& role, const plan::PlanLabels& la
     };
     section("Set-up", role.setup());
     const auto& stretches = role.stretches();
-    for (std::size_t i = 0; i + 1 < stretches.size(); ++i) {
+    for (std::size_t i = 0; stretches[i].first < role.warm_up_steps(); ++i) {
         const std::size_t first = stretches[i].first, last = stretches[i + 1].first - 1;
         section(first == last ? fmt::format("Step {}", first) : fmt::format("Steps {} to {}", first, last),
                 stretches[i].plan);
     }
-    section(fmt::format("Steady step (from step {})", role.warm_up_steps()), stretches.back().plan);
+    std::size_t at = role.warm_up_steps();
+    role.for_cycle([&](const plan::Plan& plan, std::size_t steps) {
+        section(role.cycle() == 1 ? fmt::format("Steady step (from step {})", at)
+                                  : fmt::format("Steady step (from step {}: {} of {})", at, steps, role.cycle()),
+                plan);
+        at += steps;
+    });
     if (role.evaluation() != nullptr) section("Validation, one batch", *role.evaluation());
     const plan::MemoryPeak peak = role.predict().peak;
     out += fmt::format("Predicted peak per rank: {} bytes, {} MiB\n", traces::store::grouped(peak.bytes),
@@ -113,18 +119,23 @@ std::string plans_text(const sharding::Program& role, const plan::PlanLabels& la
 }
 
 nlohmann::ordered_json steady_step(const sharding::Program& role) {
-    const plan::Plan& plan = role.step(role.warm_up_steps());
     nlohmann::ordered_json collectives = nlohmann::ordered_json::object();
-    std::int64_t flops = 0;
-    for (const plan::Op& op : plan.ops) {
-        flops += op.flops;
-        if (op.kind != plan::OpKind::collective) continue;
-        auto& entry = collectives[std::string(traces::schema::name(op.collective().operation))];
-        if (entry.is_null()) entry = {{"count", std::int64_t{0}}, {"bytes", std::int64_t{0}}};
-        entry["count"] = entry["count"].get<std::int64_t>() + 1;
-        entry["bytes"] = entry["bytes"].get<std::int64_t>() + op.bytes;
-    }
-    return {{"operations", plan.ops.size()}, {"flops", flops}, {"collectives", collectives}};
+    std::int64_t operations = 0, flops = 0;
+    role.for_cycle([&](const plan::Plan& plan, std::size_t count) {
+        const auto steps = static_cast<std::int64_t>(count);
+        operations += steps * std::ssize(plan.ops);
+        for (const plan::Op& op : plan.ops) {
+            flops += steps * op.flops;
+            if (op.kind != plan::OpKind::collective) continue;
+            auto& entry = collectives[std::string(traces::schema::name(op.collective().operation))];
+            if (entry.is_null()) entry = {{"count", std::int64_t{0}}, {"bytes", std::int64_t{0}}};
+            entry["count"] = entry["count"].get<std::int64_t>() + steps;
+            entry["bytes"] = entry["bytes"].get<std::int64_t>() + steps * op.bytes;
+        }
+    });
+    nlohmann::ordered_json json = {{"operations", operations}, {"flops", flops}, {"collectives", collectives}};
+    if (role.cycle() > 1) json["steps"] = role.cycle();  // that these are the sums of
+    return json;
 }
 
 }  // namespace

@@ -215,11 +215,11 @@ std::string Simulated::json() const {
     more["exposed_communication_us"] = result_.exposed_communication_s * 1e6;
     if (cluster_.device.price_per_hour > 0) more["usd_per_step"] = usd_per_step();
     const sim::SimRanks& first = result_.classes.front();
-    more["last_step"] = {{"us", first.steps.back().seconds * 1e6},
-                         {"kernel_us", first.steps.back().kernel_s * 1e6},
-                         {"copy_us", first.steps.back().copy_s * 1e6},
-                         {"communication_us", first.steps.back().communication_s * 1e6},
-                         {"exposed_communication_us", first.steps.back().exposed_communication_s * 1e6}};
+    more["last_step"] = {{"us", first.steady.seconds * 1e6},
+                         {"kernel_us", first.steady.kernel_s * 1e6},
+                         {"copy_us", first.steady.copy_s * 1e6},
+                         {"communication_us", first.steady.communication_s * 1e6},
+                         {"exposed_communication_us", first.steady.exposed_communication_s * 1e6}};
     return traces::schema::dump_json(json) + "\n";
 }
 
@@ -249,18 +249,19 @@ void Simulated::print() const {
         return;
     }
     const executor::RunResult run = as_run();
-    const sim::SimStep& last = result_.classes.front().steps.back();
+    const sim::SimStep& last = result_.classes.front().steady;
     fmt::print("Average step: {:.0f} µs, of which {:.0f} µs are exposed communication\n",
                result_.average_step_s * 1e6, result_.exposed_communication_s * 1e6);
     fmt::print(
-        "Last step of rank 0: {:.0f} µs; kernels {:.0f} µs, copies {:.0f} µs, communication {:.0f} µs\n",
+        "{} of rank 0: {:.0f} µs; kernels {:.0f} µs, copies {:.0f} µs, communication {:.0f} µs\n",
+        program_.cycle() == 1 ? "Last step" : fmt::format("Mean of the last {} steps", program_.cycle()),
         last.seconds * 1e6, last.kernel_s * 1e6, last.copy_s * 1e6, last.communication_s * 1e6);
     if (cluster_.device.price_per_hour > 0)
         fmt::print("Price: {:.4f} USD per step on {} devices\n", usd_per_step(), grouped(job().run.ranks));
     for (const sim::SimRanks& own : result_.classes) {
         if (result_.classes.size() == 1) break;
         fmt::print("As rank {}: {} rank{}, exposed communication {:.0f} µs per step\n", own.representative,
-                   own.ranks, own.ranks == 1 ? "" : "s", own.steps.back().exposed_communication_s * 1e6);
+                   own.ranks, own.ranks == 1 ? "" : "s", own.steady.exposed_communication_s * 1e6);
     }
     fmt::print("{}", communication_table());
     if (tables_.empty()) {

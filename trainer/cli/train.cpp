@@ -104,7 +104,7 @@ void Training::open() {
     });
     if (job().counts_epochs()) count_steps();
     // What their steps do depends on how many went before.
-    if (checkpoints_.first_step() > 0 && is_onebit(job_.optimizer.type))
+    if (checkpoints_.first_step() > 0 && (is_onebit(job_.optimizer.type) || job_.train.local_steps > 1))
         program_ = std::make_unique<const sharding::Program>(job_, sharding::Purpose::train,
                                                              checkpoints_.first_step());
     checkpoints_.prepare(program(), data_.tokenizer.get(),

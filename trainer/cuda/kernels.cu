@@ -102,8 +102,8 @@ void step_segments(const Operands& o) {
     const DeviceContext& device = o.device;
     switch (o.own.kernel) {
         case plan::Kernel::sgd:
-            return sgd(device, ranges, o.f(0), o.f(1), o.count > 2 ? o.f(2) : nullptr, lr, o.scalar(0),
-                       o.scalar(2) != 0, o.scalar(1));
+            return sgd(device, ranges, o.f(0), o.f(1), o.count > 2 ? o.f(2) : nullptr,
+                       o.scalar(3) > 0 ? o.scalar(3) : lr, o.scalar(0), o.scalar(2) != 0, o.scalar(1));
         case plan::Kernel::adam:
         case plan::Kernel::adamw:
             return adam(device, ranges, o.f(0), o.f(1), o.f(2), o.f(3), adam_settings,

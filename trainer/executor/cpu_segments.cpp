@@ -38,7 +38,8 @@ class Stepper {
         const k::AdamOptions adam{lr_, s[0], s[1], s[2], s[3]};
         switch (op_.kernel) {
             case plan::Kernel::sgd:
-                return k::sgd(f(0), f(1), data_.size() > 2 ? f(2) : nullptr, n, lr_, s[0], s[2] != 0, s[1]);
+                return k::sgd(f(0), f(1), data_.size() > 2 ? f(2) : nullptr, n, s[3] > 0 ? s[3] : lr_, s[0],
+                              s[2] != 0, s[1]);
             case plan::Kernel::adam:
                 return k::adam(f(0), f(1), f(2), f(3), n, adam, step_);
             case plan::Kernel::adamw:

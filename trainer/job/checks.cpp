@@ -513,6 +513,37 @@ void Checks::onebit() const {
     no(job_.parallel.pipeline > 1, "parallel.pipeline", "need all layers on each rank; set the key to 1");
 }
 
+// Local SGD: what a rank does between two means needs no other rank.
+void Checks::local_steps() const {
+    const TrainSection& train = job_.train;
+    if (train.local_steps == 0) {
+        for (const char* key : {"train.outer_lr", "train.outer_momentum"}) {
+            if (given(key)) {
+                refuse(key, "train.local_steps",
+                       "only local steps end in a mean of parameters; set train.local_steps, or omit the key");
+            }
+        }
+        return;
+    }
+    const auto no = [&](bool is_set, const char* key, const char* why) {
+        if (is_set) refuse(key, "train.local_steps", fmt::format("local steps {}", why));
+    };
+    no(job_.parallel.mode != ParallelMode::ddp, "parallel.mode",
+       "replace the all-reduce of \"ddp\"; set the key to it, or omit train.local_steps");
+    no(is_onebit(job_.optimizer.type), "optimizer.type",
+       "have momentum of their own, which 1-bit optimizers exchange; choose adamw or lamb");
+    no(job_.ddp.shard_optimizer, "ddp.shard_optimizer", "need the whole optimizer on each rank; omit the key");
+    no(job_.ddp.gradient_as_bucket_view, "ddp.gradient_as_bucket_view", "have no buckets; omit the key");
+    no(job_.ddp.comm_hook.kind != CommHookKind::none, "ddp.comm_hook",
+       "reduce no gradients that a hook could compress; omit one of the two");
+    no(train.reports_norm(), train.clip_norm > 0 ? "train.clip_norm" : "train.gradient_norm",
+       "have as many gradients as ranks, and no norm of all; omit the key");
+    no(job_.parallel.tensor > 1, "parallel.tensor", "average whole parameters; set the key to 1");
+    no(job_.parallel.context > 1, "parallel.context", "average over samples only; set the key to 1");
+    no(job_.parallel.expert > 1, "parallel.expert", "average whole parameters; set the key to 1");
+    no(job_.parallel.pipeline > 1, "parallel.pipeline", "need all layers on each rank; set the key to 1");
+}
+
 void Checks::rest() const {
     if (job_.checkpoint.every && job_.checkpoint.save.empty()) {
         refuse("checkpoint.every", "checkpoint.save",

@@ -36,6 +36,7 @@ class Checks {
         precision();
         optimizer();
         onebit();
+        local_steps();
         rest();
     }
 
@@ -70,6 +71,7 @@ class Checks {
     void loss_scale();
     void optimizer();
     void onebit() const;
+    void local_steps() const;
     void rest() const;
 
     Job& job_;

@@ -280,6 +280,9 @@ struct TrainSection {
     double clip_norm = 0;           // 0: gradients are not clipped
     bool gradient_norm = false;     // the norm is computed for its metric alone; clipping computes it anyway
     bool reports_norm() const { return clip_norm > 0 || gradient_norm; }
+    std::int64_t local_steps = 0;  // ddp: ranks average parameters after so many; 0: gradients, in each
+    double outer_lr = 1, outer_momentum = 0;  // of the step from one average to the next
+    bool has_outer_step() const { return outer_lr != 1 || outer_momentum != 0; }
     std::int64_t epochs = 0;     // 0: run.steps says how long
     Every validate_every;        // 0: only at the end, if there is something to validate on
     ModuleSelection freeze;      // modules whose parameters are not trained

@@ -107,14 +107,14 @@ void add_times(const sharding::Program& program, const sim::Cluster& cluster, co
     row.reserved = 0;
     for (const sim::SimRanks& ranks : result.classes) row.reserved = std::max(row.reserved, ranks.reserved);
     const sim::SimRanks& first = result.classes.front();
-    const sim::SimStep& last = first.steps.back();
+    const sim::SimStep& last = first.steady;
     row.times = {result.average_step_s, result.exposed_communication_s, last.seconds, last.kernel_s,
                  last.copy_s,           last.exposed_communication_s};
     row.exposed = most_exposed(program, first.exposures);
     for (const sim::SimRanks& ranks : result.classes) {
         const double share = static_cast<double>(ranks.ranks) / job.run.ranks;
-        row.mean_step_s += share * ranks.steps.back().seconds;
-        row.mean_kernel_s += share * ranks.steps.back().kernel_s;
+        row.mean_step_s += share * ranks.steady.seconds;
+        row.mean_kernel_s += share * ranks.steady.kernel_s;
         for (std::size_t group = 0; group < ranks.exposed_by_group.size(); ++group)
             add_exposed(static_cast<plan::Group>(group), share * ranks.exposed_by_group[group], row.axes);
     }

@@ -62,7 +62,8 @@ Axis checkpointings(const job::Job& job) {
 Axis strategies(const job::Job& job) {
     const bool alone = job.run.ranks == 1;
     if (job.parallel.mode != job::ParallelMode::fsdp) {
-        if (is_onebit(job.optimizer.type)) return {};  // needs the whole state on each rank
+        // These need the whole state on each rank.
+        if (is_onebit(job.optimizer.type) || job.train.local_steps > 0) return {};
         Axis axis;
         if (!alone && job.parallel.mode == job::ParallelMode::ddp && !job.ddp.shard_optimizer)
             axis.push_back({{"ddp.shard_optimizer", "true"}});

@@ -131,7 +131,7 @@ void Space::add_sharded(const std::string& name, std::vector<Strategy>& into) co
 Values Space::modes() const {
     if (const Values* own = given(kMode)) return *own;
     const Values* hooks = given(kCommHook);
-    if (is_onebit(job_.optimizer.type) ||
+    if (is_onebit(job_.optimizer.type) || job_.train.local_steps > 0 ||
         (hooks && std::any_of(hooks->begin(), hooks->end(), [](const auto& hook) { return hook != "none"; })))
         return {"ddp"};
     if (given(kSharding)) return {"fsdp"};
@@ -144,10 +144,11 @@ Values Space::modes() const {
 // DDP with each hook, and with a sharded optimizer.
 std::vector<Strategy> Space::ddp() const {
     std::vector<Strategy> all;
-    const bool onebit = is_onebit(job_.optimizer.type);  // needs the whole state, and compresses by itself
-    for (const std::string& sharded : values(kShardOptimizer, onebit ? Values{} : Values{"false", "true"}))
+    // These need the whole optimizer, and reduce no gradients that a hook could compress.
+    const bool whole = is_onebit(job_.optimizer.type) || job_.train.local_steps > 0;
+    for (const std::string& sharded : values(kShardOptimizer, whole ? Values{} : Values{"false", "true"}))
         all.push_back({{{kMode, "ddp"}, {kShardOptimizer, sharded}}});
-    if (onebit) return all;
+    if (whole) return all;
     Values hooks;
     if (const Values* own = given(kCommHook)) {
         hooks = *own;
@@ -301,7 +302,7 @@ void Space::add_loops(const Strategy& strategy, std::vector<std::vector<job::Ove
 std::vector<std::vector<job::Override>> Space::last_resorts() const {
     const Values* modes = given(kMode);
     if (modes && std::find(modes->begin(), modes->end(), "fsdp") == modes->end()) return {};
-    if (is_onebit(job_.optimizer.type)) return {};
+    if (is_onebit(job_.optimizer.type) || job_.train.local_steps > 0) return {};
     std::vector<Strategy> strategies;
     for (const std::string& name : only(kSharding, "FULL_SHARD")) add_sharded(name, strategies);
     std::erase_if(strategies, [](const Strategy& strategy) { return !strategy.shards; });

@@ -25,15 +25,14 @@ DistributedDataParallel::DistributedDataParallel(std::unique_ptr<model::Module> 
 
 plan::Tensor DistributedDataParallel::forward(model::Graph& graph, const plan::Tensor& input) {
     const plan::PlanBuilder::Range range(graph.builder, "DistributedDataParallel.forward");
-    static_cast<Ddp&>(graph.store).pre_forward();
-    static_cast<Ddp&>(graph.store).sync_buffers();
+    static_cast<Ddp&>(graph.store).before_forward();
     return call(graph, child(0), input);
 }
 
 Ddp::Ddp(const job::Job& job, plan::Mesh mesh, const model::ModuleTree& tree,
          const std::vector<const model::Parameter*>& order)
     : Replicated(job, with_shards(mesh, job.ddp.shard_optimizer), tree,
-                 job.ddp.shard_optimizer || is_onebit(job.optimizer.type)),
+                 job.ddp.shard_optimizer || is_onebit(job.optimizer.type) || job.train.local_steps > 0),
       options_(job.ddp),
       hook_(make_comm_hook(job)),
       counts_only_(job.ddp.static_graph),
@@ -49,6 +48,10 @@ Ddp::Ddp(const job::Job& job, plan::Mesh mesh, const model::ModuleTree& tree,
         optimizer_.keep_gradients();
     }
     for (const model::Parameter* p : tree.parameters) own_gradients_.push_back(gradient_arg(*p));
+    if (job.train.local_steps > 0) {
+        local_.emplace(job.train, mesh_, persistent_, optimizer_.slot(0));
+        return;  // without buckets
+    }
     std::vector<const model::Parameter*> reversed = trained();
     std::reverse(reversed.begin(), reversed.end());
     std::vector<Bucket> first;
@@ -197,12 +200,18 @@ int Ddp::unit_of(const model::Parameter& p) const {
 }
 
 std::string Ddp::state_key() const {
+    if (local_) return Replicated::state_key() + (local_->has_begun() ? " outer" : "");
     if (!first_buckets_) return Replicated::state_key() + (hook_has_begun_ ? " hook" : "");
     return Replicated::state_key() + (counts_only_ ? " first buckets, counting" : " first buckets") +
            (ready_order_.empty() ? "" : ", ordered");
 }
 
 std::optional<std::int64_t> Ddp::next_change(std::int64_t step) const {
+    if (local_) {
+        const std::int64_t first = optimizer_.first_step();
+        const auto change = local_->next_change(first + step);
+        return change ? std::optional(*change - first) : std::nullopt;
+    }
     if (const auto exchange = optimizer_.first_exchange(); exchange && step <= *exchange) return exchange;
     const bool begins = traits(options_.comm_hook.kind).keeps_error && step <= options_.comm_hook_start;
     return begins ? std::optional(options_.comm_hook_start) : std::nullopt;
@@ -248,6 +257,7 @@ void Ddp::setup(plan::PlanBuilder& builder) {
 
 void Ddp::begin_step(plan::PlanBuilder& builder) {
     Replicated::begin_step(builder);
+    if (local_) return local_->begin(builder, optimizer_.slot(0));
     if (optimizer_.exchanges_momentum()) {
         for (const Bucket& bucket : buckets_)
             if (placed_) builder.free(bucket.buffer);
@@ -268,11 +278,15 @@ void Ddp::begin_micro_batch(MicroBatch micro) {
 
 void Ddp::begin_backward(MicroBatch micro) {
     Replicated::begin_backward(micro);
-    synchronizes_ = (micro.last() || accumulation_sync_) && !optimizer_.exchanges_momentum();
+    synchronizes_ = (micro.last() || accumulation_sync_) && !keeps_gradients();
 }
 
-void Ddp::pre_forward() {
-    if (evaluating_ || optimizer_.exchanges_momentum()) return;
+void Ddp::before_forward() {
+    if (!evaluating_ && !keeps_gradients()) prepare_buckets();
+    if (!local_ && (micro_.first() || accumulation_sync_)) sync_buffers();
+}
+
+void Ddp::prepare_buckets() {
     if (first_buckets_ && are_ordered() && !next_buckets_.empty()) {
         first_buckets_ = false;
         rebuild_buckets();
@@ -285,11 +299,10 @@ void Ddp::pre_forward() {
     for (Bucket& bucket : buckets_) bucket.pending = bucket.parameters.size();
 }
 
-// The buffers of the group's first rank, before each forward that follows one whose gradients are reduced
-// (require_forward_param_sync).
+// The buffers of the group's first rank: before each forward that follows one whose gradients are reduced
+// (require_forward_param_sync), or with the mean of the parameters.
 void Ddp::sync_buffers() {
     if (!options_.broadcast_buffers || buffers_.empty()) return;
-    if (!micro_.first() && !accumulation_sync_) return;
     const plan::PlanBuilder::Range range(builder(), "_sync_buffers");
     std::int64_t elements = 0;
     for (const model::ModuleBuffer* b : module_buffers_) elements += b->elements;
@@ -381,6 +394,7 @@ void Ddp::reduce(const Bucket& bucket) {
 // the ranks that divide them, too; and that of the ranks of a context group, whose sum and not average is
 // meant, is multiplied by their number.
 double Ddp::final_divisor(const OptimizerSlot& slot) const {
+    if (local_) return micro_.count;
     if (!repeats_sums() || optimizer_.exchanges_momentum()) return 1;
     return static_cast<double>(micro_.count) * (slot.of_experts() ? mesh_.expert : 1) / mesh_.context;
 }
@@ -406,6 +420,13 @@ void Ddp::end_backward() {
         }
     }
     Replicated::end_backward();
+}
+
+void Ddp::after_optimizer() {
+    Replicated::after_optimizer();
+    if (!local_ || !local_->averages_after(optimizer_.first_step() + step_)) return;
+    local_->average(builder(), optimizer_.slot(0));
+    sync_buffers();
 }
 
 }  // namespace shardscope::trainer::sharding

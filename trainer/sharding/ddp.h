@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "trainer/sharding/comm_hook.h"
+#include "trainer/sharding/local_steps.h"
 #include "trainer/sharding/replicated.h"
 
 namespace shardscope::trainer::sharding {
@@ -27,15 +28,16 @@ class Ddp final : public Replicated {
     void begin_step(plan::PlanBuilder& builder) override;
     void begin_micro_batch(MicroBatch micro) override;
     void begin_backward(MicroBatch micro) override;
-    void pre_forward();  // of the wrapper
-    void sync_buffers();
+    void before_forward();  // of the wrapper
     void end_backward() override;
+    void after_optimizer() override;
     int unit_of(const model::Parameter& parameter) const override;
     std::string state_key() const override;
     // Buckets are rebuilt within the first step if its first backward reduces; then they must be known
     // before.
     std::unique_ptr<Parallelism> with_what_it_learned(const job::Job& job) const override;
     std::optional<std::int64_t> next_change(std::int64_t step) const override;
+    std::int64_t period() const override { return local_ ? local_->period() : 1; }
 
     plan::Tensor new_gradient(const model::Parameter& parameter) override;
     void gradient_ready(const model::Parameter& parameter, plan::Tensor gradient) override;
@@ -66,7 +68,11 @@ class Ddp final : public Replicated {
     void use(std::vector<Bucket> buckets);
     bool are_ordered() const { return !ready_order_.empty() && ready_order_.size() == trained().size(); }
     void rebuild_buckets();
+    void prepare_buckets();
+    void sync_buffers();
     void place(const Bucket& bucket);
+    // Whether the gradients of this step stay this rank's own.
+    bool keeps_gradients() const { return local_ || optimizer_.exchanges_momentum(); }
     // Whether a reduction includes what an earlier one has already averaged.
     bool repeats_sums() const { return accumulation_sync_ && micro_.count > 1; }
     void copy_to_bucket(const model::Parameter& parameter);
@@ -80,7 +86,8 @@ class Ddp final : public Replicated {
     Bucket& bucket_of(const model::Parameter& parameter);
 
     job::DdpSection options_;
-    std::unique_ptr<CommHook> hook_;  // null: nothing is compressed
+    std::optional<LocalSteps> local_;  // none: gradients are reduced in each step
+    std::unique_ptr<CommHook> hook_;   // null: nothing is compressed
     bool hook_has_begun_ = false;     // whether what it keeps is there
     // The first backward of a static graph that synchronizes only counts what becomes ready; it reduces when
     // it has ended, and the order of the next one makes the buckets.

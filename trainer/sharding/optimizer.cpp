@@ -120,6 +120,12 @@ std::string_view OptimizerPlanner::number_name() const {
 }
 
 std::vector<std::string_view> OptimizerPlanner::state_names() const {
+    std::vector<std::string_view> names = own_state_names();
+    if (has_outer_momentum_) names.emplace_back("outer_momentum");
+    return names;
+}
+
+std::vector<std::string_view> OptimizerPlanner::own_state_names() const {
     if (options_.type == job::OptimizerType::sgd && options_.momentum == 0) return {};
     if (options_.type == job::OptimizerType::sgd || options_.type == job::OptimizerType::lars)
         return {"momentum_buffer"};
@@ -503,7 +509,8 @@ void OptimizerPlanner::update(plan::PlanBuilder& builder, const SlotPart& part, 
             break;  // the type is that of the warm-up
     }
     if (kernel != plan::Kernel::lamb) {
-        for (const plan::BufferId state : slot.state) args.push_back(builder.whole(state));
+        const std::size_t own = slot.state.size() - (has_outer_momentum_ ? 1 : 0);
+        for (std::size_t i = 0; i < own; ++i) args.push_back(builder.whole(slot.state[i]));
     }
     if (kernel == plan::Kernel::novograd) {
         args.push_back(moments_of(part));

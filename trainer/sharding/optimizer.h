@@ -31,7 +31,9 @@ struct OptimizerSlot {
     plan::MemorySpace space = plan::MemorySpace::device;  // pinned: the rank's host updates it (cpu_offload)
     plan::Arg parameter,
         gradient;  // fp32, `elements` of each; the gradient lives from its backward to zero_grad
-    std::vector<plan::BufferId> state;  // fp32, `elements` each; allocated by the first step, as in PyTorch
+    // fp32, `elements` each; allocated by the first step, as in PyTorch. The outer momentum of local steps is
+    // the last, of which update() knows nothing.
+    std::vector<plan::BufferId> state;
     // As state: one number of each segment, fp32. NovoGrad's second moments, 1-bit LAMB's mean ratios.
     plan::BufferId moments = -1;
 
@@ -60,6 +62,7 @@ class OptimizerPlanner {
           clip_norm_(job.train.clip_norm),
           scales_loss_(job.precision.scales_loss()),
           norm_wanted_(job.train.reports_norm()),
+          has_outer_momentum_(job.train.outer_momentum > 0),
           mesh_(mesh),
           parameters_(parameters) {
         options_.type = warm_up_of(type_);
@@ -91,6 +94,7 @@ class OptimizerPlanner {
         step_ = step;
         first_step_ = first;
     }
+    std::int64_t first_step() const { return first_step_; }
     // Whether the step takes the gradients of this rank alone, and exchanges momentum; the first of the run
     // that does, if one may.
     bool exchanges_momentum() const { return onebit_ && onebit_->begins_at(first_step_ + step_); }
@@ -137,6 +141,7 @@ class OptimizerPlanner {
     void compute_norms(plan::PlanBuilder& builder, const SlotPart& part, const plan::Tensor& norms);
     void update(plan::PlanBuilder& builder, const SlotPart& part, const plan::Tensor& norms);
 
+    std::vector<std::string_view> own_state_names() const;  // without what an average keeps
     // Whether a number of each segment is kept, and what it is called.
     std::string_view number_name() const;
     void average_ratios(plan::PlanBuilder& builder, const SlotPart& part, const plan::Tensor& norms) const;
@@ -149,6 +154,7 @@ class OptimizerPlanner {
     double clip_norm_ = 0;
     bool scales_loss_ = false;
     bool norm_wanted_ = false;
+    bool has_outer_momentum_ = false;
     plan::Tensor norm_;          // of the step that is planned, fp64
     bool norm_on_host_ = false;  // the host computes it (cpu_offload)
     plan::Mesh mesh_;

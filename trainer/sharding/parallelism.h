@@ -110,6 +110,8 @@ class Parallelism : public model::ParameterStore {
     // The first step from `step` on that is planned otherwise than the one before it although the keys are
     // equal; none: there is no such step.
     virtual std::optional<std::int64_t> next_change(std::int64_t /*step*/) const { return std::nullopt; }
+    // The number of steps after which Plans repeat as long as the keys are equal.
+    virtual std::int64_t period() const { return 1; }
 
     // Sums a gradient of which each rank of a tensor group has computed a part, in place.
     static void sum_over_tensor_group(plan::PlanBuilder& builder, const plan::Arg& gradient,

@@ -164,9 +164,11 @@ void Program::make_plans() {
 
     setup_ = make_setup();
     if (purpose_ == Purpose::generate) return make_generation();
-    // A step's Plan depends on the state that the step before left; once a step leaves the state that it
-    // found, the next Plans are the same, up to the next step that is planned otherwise.
+    // A step's Plan depends on the state that the step before left; while steps leave the state that they
+    // found, the next Plans are the same, up to the next step that is planned otherwise. Where these come
+    // again and again, the warm-up has ended once no step of a whole cycle has left another state.
     std::size_t step = 0;
+    warm_up_steps_ = 0;
     for (std::string before = state_key();; before = state_key()) {
         stretches_.push_back({step, make_step(step)});
         if (auto learned = parallelism_->with_what_it_learned(job_)) {
@@ -174,11 +176,15 @@ void Program::make_plans() {
             return make_plans();
         }
         ++step;
-        if (state_key() == before) {
+        if (state_key() != before) {
+            warm_up_steps_ = step;
+        } else {
             const auto change = parallelism_->next_change(static_cast<std::int64_t>(step));
             if (!change) break;
             step = static_cast<std::size_t>(*change);
+            if (cycle() == 1) warm_up_steps_ = step;
         }
+        if (cycle() > 1 && step >= warm_up_steps_ + cycle()) break;
         if (stretches_.size() > 16) throw std::logic_error("the schedule does not become steady");
     }
     finish_ = make_finish();
@@ -190,6 +196,7 @@ std::string Program::state_key() const {
 }
 
 const plan::Plan& Program::step(std::size_t step) const {
+    if (step >= warm_up_steps_) step = warm_up_steps_ + (step - warm_up_steps_) % cycle();
     auto stretch = stretches_.end() - 1;
     while (stretch->first > step) --stretch;
     return stretch->plan;
@@ -218,8 +225,8 @@ MemoryPrediction Program::predict() const {
     }
     // Each Plan that repeats is walked twice, as it may start anew.
     for (std::size_t i = 0; i < stretches_.size(); ++i) {
-        const bool is_last = i + 1 == stretches_.size();
-        const std::size_t steps = is_last ? 2 : stretches_[i + 1].first - stretches_[i].first;
+        const bool is_steady = cycle() == 1 && i + 1 == stretches_.size();
+        const std::size_t steps = is_steady ? 2 : end_of(i) - stretches_[i].first;
         for (std::size_t s = 0; s < std::min<std::size_t>(steps, 2); ++s) walk(stretches_[i].plan);
         if (steps > 2) prediction.steps.resize(prediction.steps.size() + steps - 2, prediction.steps.back());
     }

@@ -82,15 +82,22 @@ class Program {
     const plan::Plan& setup() const { return setup_; }
     // Steps in a row that have one Plan.
     struct Stretch {
-        std::size_t first = 0;  // step; it ends where the next one begins, and the last one never
+        std::size_t first = 0;  // step; it ends where the next one begins, and the last one with the cycle
         plan::Plan plan;
     };
     // The first ones can differ (no optimizer state yet, nothing queued), and so can a later one (a hook that
     // begins).
     const std::vector<Stretch>& stretches() const { return stretches_; }
-    // The Plan of a step. From warm_up_steps() on it is always the same.
+    // The Plan of a step. From warm_up_steps() on the Plans of cycle() steps repeat.
     const plan::Plan& step(std::size_t step) const;
-    std::size_t warm_up_steps() const { return stretches_.back().first; }
+    std::size_t warm_up_steps() const { return warm_up_steps_; }
+    std::size_t cycle() const { return static_cast<std::size_t>(parallelism_->period()); }
+    // Calls visit(Plan, steps of the cycle that have it) for each Plan of the cycle.
+    template <class Visit>
+    void for_cycle(const Visit& visit) const {
+        for (std::size_t i = 0; i < stretches_.size(); ++i)
+            if (stretches_[i].first >= warm_up_steps_) visit(stretches_[i].plan, end_of(i) - stretches_[i].first);
+    }
     // Reads the last step's loss.
     const plan::Plan& finish() const { return finish_; }
 
@@ -143,6 +150,10 @@ class Program {
     plan::Plan make_forward(plan::Phase phase, const char* name, model::Cached* cached);
     void read_logits(plan::PlanBuilder& builder, const plan::Tensor& logits) const;
     std::string state_key() const;
+    // Of a stretch: the first step behind it.
+    std::size_t end_of(std::size_t stretch) const {
+        return stretch + 1 < stretches_.size() ? stretches_[stretch + 1].first : warm_up_steps_ + cycle();
+    }
 
     job::Job job_;
     std::int64_t first_step_;
@@ -166,6 +177,7 @@ class Program {
     plan::Plan setup_, finish_;
     std::optional<plan::Plan> evaluation_, prefill_, decode_;
     std::vector<Stretch> stretches_;
+    std::size_t warm_up_steps_ = 0;
     std::vector<std::unique_ptr<Program>> others_;  // of role 0: those of roles 1, 2, …
     std::vector<UnitInfo> units_;
     std::vector<int> first_units_;  // of role 0: the number of each role's first unit

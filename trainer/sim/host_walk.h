@@ -58,7 +58,7 @@ class HostWalk : private VirtualMemory, public executor::PlanWalk<HostWalk> {
     void look();
 
     std::int64_t steps_begun() const { return steps_begun_; }
-    std::size_t warm_up_steps() const { return role_.steps.size() - 1; }
+    const RoleScript& role() const { return role_; }
     struct Step {
         Time start = 0, end = 0;  // host times
         std::int64_t peak_bytes = 0;

@@ -13,12 +13,14 @@ namespace shardscope::trainer::sim {
 // What the ranks of one role walk (sharding::Program).
 struct RoleScript {
     const plan::Plan* setup = nullptr;     // null: none
-    std::vector<const plan::Plan*> steps;  // one per step; the last one repeats
+    std::vector<const plan::Plan*> steps;  // one per step; the last `cycle` ones repeat
+    std::size_t cycle = 1;
     const plan::Plan* finish = nullptr;    // null: none
 
+    std::size_t warm_up() const { return steps.size() - cycle; }
     const plan::Plan& step(std::int64_t number) const {
         const auto n = static_cast<std::size_t>(number);
-        return *steps[n < steps.size() ? n : steps.size() - 1];
+        return *steps[n < warm_up() ? n : warm_up() + (n - warm_up()) % cycle];
     }
 };
 

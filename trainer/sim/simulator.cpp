@@ -144,12 +144,32 @@ void Simulation::settle() {
 
 bool Simulation::repeats(const HostWalk& host) const {
     const std::vector<HostWalk::Step>& steps = host.steps();
-    if (steps.size() < host.warm_up_steps() + kEqualSteps + 1) return false;
-    const auto period = [](const HostWalk::Step& step) { return static_cast<double>(step.end - step.start); };
-    const double last = period(steps.back());
-    return std::all_of(steps.end() - kEqualSteps, steps.end(), [&](const HostWalk::Step& step) {
-        return std::abs(period(step) - last) <= last * kEqual + 1;
-    });
+    const std::size_t cycle = host.role().cycle;
+    if (steps.size() < host.role().warm_up() + cycle * (kEqualSteps + 1)) return false;
+    const auto period = [&](std::size_t step) {
+        return static_cast<double>(steps[step].end - steps[step].start);
+    };
+    for (std::size_t step = steps.size() - cycle * kEqualSteps; step < steps.size(); ++step) {
+        const double last = period(steps.size() - cycle + (step - (steps.size() - cycle * kEqualSteps)) % cycle);
+        if (std::abs(period(step) - last) > last * kEqual + 1) return false;
+    }
+    return true;
+}
+
+// Of as many of the last steps as a cycle has, if there are as many.
+SimStep mean_of_last(const std::vector<SimStep>& steps, std::size_t cycle) {
+    const std::size_t count = std::min(cycle, steps.size());
+    SimStep mean;
+    for (auto step = steps.end() - static_cast<std::ptrdiff_t>(count); step != steps.end(); ++step) {
+        const auto add = [&](double SimStep::*figure) {
+            mean.*figure += (*step).*figure / static_cast<double>(count);
+        };
+        for (const auto figure : {&SimStep::seconds, &SimStep::kernel_s, &SimStep::copy_s,
+                                  &SimStep::communication_s, &SimStep::exposed_communication_s})
+            add(figure);
+        mean.peak_bytes = std::max(mean.peak_bytes, step->peak_bytes);
+    }
+    return mean;
 }
 
 SimResult Simulation::result() {
@@ -170,15 +190,15 @@ SimResult Simulation::result() {
         out.exposures = times_[c].exposures();
         out.exposed_by_group = times_[c].exposed_by_group();
         if (out.steps.empty()) continue;
-        // The last step stands for those that were not simulated.
+        out.steady = mean_of_last(out.steps, host.role().cycle);
         double seconds = 0, exposed = 0;
         for (const SimStep& step : out.steps) {
             seconds += step.seconds;
             exposed += step.exposed_communication_s;
         }
         const auto beyond = static_cast<double>(script_.count - std::ssize(out.steps));
-        seconds += beyond * out.steps.back().seconds;
-        exposed += beyond * out.steps.back().exposed_communication_s;
+        seconds += beyond * out.steady.seconds;
+        exposed += beyond * out.steady.exposed_communication_s;
         if (c == 0) {
             result.seconds = seconds;
             result.set_up_s = static_cast<double>(begin) * 1e-9;
@@ -212,7 +232,9 @@ Script script_of(const sharding::Program& program) {
         const sharding::Program& role = program.role(r);
         RoleScript& own = script.roles.emplace_back();
         own.setup = &role.setup();
-        for (std::size_t s = 0; s <= role.warm_up_steps(); ++s) own.steps.push_back(&role.step(s));
+        own.cycle = role.cycle();
+        for (std::size_t s = 0; s < role.warm_up_steps() + own.cycle; ++s)
+            own.steps.push_back(&role.step(s));
         own.finish = &role.finish();
     }
     script.count = job.run.steps;

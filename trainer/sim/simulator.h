@@ -59,6 +59,7 @@ struct SimRanks {
     plan::MemoryPeak peak;                  // allocated bytes, like RunResult::peaks
     std::int64_t active = 0, reserved = 0;  // peaks, like RunResult's
     std::vector<SimStep> steps;             // the simulated ones
+    SimStep steady;                         // the last one, or the mean of the last ones that repeat
     std::vector<UnitExposure> exposures;    // most exposed first
     // The last step's exposed communication by group (StepTimes::exposed_by_group).
     std::array<double, plan::kGroupNames.size()> exposed_by_group{};
@@ -67,7 +68,7 @@ struct SimRanks {
 struct SimResult {
     std::vector<SimRanks> classes;  // class 0 has rank 0
     std::vector<int> class_of;      // by rank
-    std::int64_t steps = 0;         // in the run; the last SimStep stands for those beyond it
+    std::int64_t steps = 0;         // in the run; SimRanks::steady stands for those beyond
     double seconds = 0;             // all steps, rank 0
     double average_step_s = 0;
     double exposed_communication_s = 0;  // per step, mean over steps and ranks

@@ -68,10 +68,11 @@ inline std::vector<Point> ddp_on(int processes) {
     return points;
 }
 
-// "pairs"; "ring" (every third pair, with sums along a ring); "grid"; "onebit_adam", "onebit_lamb".
+// "pairs"; "ring" (every third pair, with sums along a ring); "grid"; "onebit_adam", "onebit_lamb";
+// "local_steps".
 inline std::vector<Point> points_called(const std::string& choice, int processes) {
     if (choice == "grid") return grid_on(processes);
-    if (choice.starts_with("onebit")) return ddp_on(processes);
+    if (choice.starts_with("onebit") || choice == "local_steps") return ddp_on(processes);
     const std::vector<Point> points = pairs_on(processes);
     if (choice == "pairs") return points;
     if (choice != "ring") throw std::invalid_argument("no points are called " + choice);
@@ -88,6 +89,10 @@ inline job::Job job_called(const std::string& choice, const Point& p, const Samp
         job.optimizer.momentum = 0;
         job.optimizer.lr = 1e-3;
         job.optimizer.freeze_step = 2;
+    }
+    if (choice == "local_steps") {
+        job.train.local_steps = 2;
+        job.train.outer_momentum = 0.5;
     }
     return job;
 }

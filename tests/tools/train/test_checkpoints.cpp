@@ -118,6 +118,27 @@ TEST_F(Checkpoints, OfOnebitOptimizersGoOnInTheirStage) {
     }
 }
 
+// The outer momentum goes on; averages come after the same steps of the run, wherever it continues. Each rank
+// continues with the first one's moments, so only SGD without momentum has the same losses.
+TEST_F(Checkpoints, OfLocalStepsGoOnBetweenAverages) {
+    const auto run = [&](Words more) {
+        const Words own = {"--parallel.mode=ddp",     "--run.ranks=2",       "--data.batch=4",
+                           "--optimizer.type=sgd",    "--optimizer.lr=0.05", "--train.local_steps=3",
+                           "--train.outer_momentum=0.5"};
+        more.insert(more.begin(), own.begin(), own.end());
+        return train_json(gpt(more)).at("losses");
+    };
+    const Json whole = run({"--run.steps=12"});
+    run({"--run.steps=9", "--checkpoint.every=3", "--checkpoint.save=" + save()});
+    for (const int saved : {3, 6, 9}) {
+        const Json later =
+            run({"--run.steps=12", "--checkpoint.load=" + save() + "/step-" + std::to_string(saved)});
+        ASSERT_EQ(later.size(), 12U - static_cast<std::size_t>(saved));
+        for (std::size_t i = 0; i < later.size(); ++i)
+            EXPECT_EQ(later[i], whole[static_cast<std::size_t>(saved) + i]) << saved << " + " << i;
+    }
+}
+
 TEST_F(Checkpoints, OnlyTheNewestAreKept) {
     train_json(gpt({"--run.steps=5", "--checkpoint.every=1", "--checkpoint.keep=last:2",
                     "--checkpoint.save=" + save()}));
