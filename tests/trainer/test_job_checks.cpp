@@ -81,7 +81,7 @@ TEST(JobChecks, NameTheKeyAndWhatToDo) {
          "'onebit_adam'\nfreeze_step = 3",
          "job.toml:5: parallel.tensor: ", "set the key to 1"},
         {"[train]\nouter_lr = 0.7", "job.toml:2: train.outer_lr: ", "set train.local_steps"},
-        {"[train]\nlocal_steps = 4", "job.toml:2: train.local_steps: ", ""},
+        {"[train]\nlocal_steps = 4", "job.toml:2: parallel.mode: ", "replace the all-reduce of \"ddp\""},
         {"[parallel]\nmode = 'ddp'\n[train]\nlocal_steps = 4\nclip_norm = 1",
          "job.toml:5: train.clip_norm: ", "as many gradients as ranks"},
         {"[parallel]\nmode = 'ddp'\n[train]\nlocal_steps = 4\n[ddp]\ncomm_hook = 'bf16'",

@@ -106,8 +106,9 @@ std::string plans_text(const sharding::Program& role, const plan::PlanLabels& la
     }
     std::size_t at = role.warm_up_steps();
     role.for_cycle([&](const plan::Plan& plan, std::size_t steps) {
-        section(role.cycle() == 1 ? fmt::format("Steady step (from step {})", at)
-                                  : fmt::format("Steady step (from step {}: {} of {})", at, steps, role.cycle()),
+        section(role.cycle() == 1
+                    ? fmt::format("Steady step (from step {})", at)
+                    : fmt::format("Steady step (from step {}: {} of {})", at, steps, role.cycle()),
                 plan);
         at += steps;
     });
@@ -133,7 +134,8 @@ nlohmann::ordered_json steady_step(const sharding::Program& role) {
             entry["bytes"] = entry["bytes"].get<std::int64_t>() + steps * op.bytes;
         }
     });
-    nlohmann::ordered_json json = {{"operations", operations}, {"flops", flops}, {"collectives", collectives}};
+    nlohmann::ordered_json json = {
+        {"operations", operations}, {"flops", flops}, {"collectives", collectives}};
     if (role.cycle() > 1) json["steps"] = role.cycle();  // that these are the sums of
     return json;
 }

@@ -515,13 +515,12 @@ void Checks::onebit() const {
 
 // Local SGD: what a rank does between two means needs no other rank.
 void Checks::local_steps() const {
-    const TrainSection& train = job_.train;
+    const TrainSection &train = job_.train, defaults;
     if (train.local_steps == 0) {
-        for (const char* key : {"train.outer_lr", "train.outer_momentum"}) {
-            if (given(key)) {
-                refuse(key, "train.local_steps",
-                       "only local steps end in a mean of parameters; set train.local_steps, or omit the key");
-            }
+        if (train.has_outer_step()) {
+            refuse(train.outer_lr != defaults.outer_lr ? "train.outer_lr" : "train.outer_momentum",
+                   "train.local_steps",
+                   "only local steps end in a mean of parameters; set train.local_steps, or omit the key");
         }
         return;
     }
@@ -532,7 +531,8 @@ void Checks::local_steps() const {
        "replace the all-reduce of \"ddp\"; set the key to it, or omit train.local_steps");
     no(is_onebit(job_.optimizer.type), "optimizer.type",
        "have momentum of their own, which 1-bit optimizers exchange; choose adamw or lamb");
-    no(job_.ddp.shard_optimizer, "ddp.shard_optimizer", "need the whole optimizer on each rank; omit the key");
+    no(job_.ddp.shard_optimizer, "ddp.shard_optimizer",
+       "need the whole optimizer on each rank; omit the key");
     no(job_.ddp.gradient_as_bucket_view, "ddp.gradient_as_bucket_view", "have no buckets; omit the key");
     no(job_.ddp.comm_hook.kind != CommHookKind::none, "ddp.comm_hook",
        "reduce no gradients that a hook could compress; omit one of the two");

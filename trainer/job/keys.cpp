@@ -426,11 +426,13 @@ std::vector<Key> make_keys() {
                       "reduce gradients after every micro-batch; false: after the last one (no_sync)"),
         train.number("clip_norm", &TrainSection::clip_norm, 0, 1e9,
                      "largest norm of all gradients together; 0: not clipped"),
-        train.integer("local_steps", &TrainSection::local_steps, 0, kMostSteps,
-                      "ddp: local SGD; ranks take so many steps with gradients of their own, then the mean of "
-                      "their parameters; 0: the mean of gradients in each step"),
-        train.number("outer_lr", &TrainSection::outer_lr, 1e-6, 1e3,
-                     "local_steps: share of the way from the last mean to the next that is taken (DiLoCo: 0.7)"),
+        train.integer(
+            "local_steps", &TrainSection::local_steps, 0, kMostSteps,
+            "ddp: local SGD; ranks take so many steps with gradients of their own, then the mean of "
+            "their parameters; 0: the mean of gradients in each step"),
+        train.number(
+            "outer_lr", &TrainSection::outer_lr, 1e-6, 1e3,
+            "local_steps: share of the way from the last mean to the next that is taken (DiLoCo: 0.7)"),
         train.number("outer_momentum", &TrainSection::outer_momentum, 0, 1,
                      "local_steps: Nesterov momentum of the means (DiLoCo: 0.9); 0: none is kept"),
         train.boolean(

@@ -88,7 +88,7 @@ class Ddp final : public Replicated {
     job::DdpSection options_;
     std::optional<LocalSteps> local_;  // none: gradients are reduced in each step
     std::unique_ptr<CommHook> hook_;   // null: nothing is compressed
-    bool hook_has_begun_ = false;     // whether what it keeps is there
+    bool hook_has_begun_ = false;      // whether what it keeps is there
     // The first backward of a static graph that synchronizes only counts what becomes ready; it reduces when
     // it has ended, and the order of the next one makes the buckets.
     bool counts_only_;

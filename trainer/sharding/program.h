@@ -96,7 +96,8 @@ class Program {
     template <class Visit>
     void for_cycle(const Visit& visit) const {
         for (std::size_t i = 0; i < stretches_.size(); ++i)
-            if (stretches_[i].first >= warm_up_steps_) visit(stretches_[i].plan, end_of(i) - stretches_[i].first);
+            if (stretches_[i].first >= warm_up_steps_)
+                visit(stretches_[i].plan, end_of(i) - stretches_[i].first);
     }
     // Reads the last step's loss.
     const plan::Plan& finish() const { return finish_; }

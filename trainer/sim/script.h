@@ -15,7 +15,7 @@ struct RoleScript {
     const plan::Plan* setup = nullptr;     // null: none
     std::vector<const plan::Plan*> steps;  // one per step; the last `cycle` ones repeat
     std::size_t cycle = 1;
-    const plan::Plan* finish = nullptr;    // null: none
+    const plan::Plan* finish = nullptr;  // null: none
 
     std::size_t warm_up() const { return steps.size() - cycle; }
     const plan::Plan& step(std::int64_t number) const {

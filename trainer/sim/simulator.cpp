@@ -150,7 +150,8 @@ bool Simulation::repeats(const HostWalk& host) const {
         return static_cast<double>(steps[step].end - steps[step].start);
     };
     for (std::size_t step = steps.size() - cycle * kEqualSteps; step < steps.size(); ++step) {
-        const double last = period(steps.size() - cycle + (step - (steps.size() - cycle * kEqualSteps)) % cycle);
+        const double last =
+            period(steps.size() - cycle + (step - (steps.size() - cycle * kEqualSteps)) % cycle);
         if (std::abs(period(step) - last) > last * kEqual + 1) return false;
     }
     return true;
@@ -233,8 +234,7 @@ Script script_of(const sharding::Program& program) {
         RoleScript& own = script.roles.emplace_back();
         own.setup = &role.setup();
         own.cycle = role.cycle();
-        for (std::size_t s = 0; s < role.warm_up_steps() + own.cycle; ++s)
-            own.steps.push_back(&role.step(s));
+        for (std::size_t s = 0; s < role.warm_up_steps() + own.cycle; ++s) own.steps.push_back(&role.step(s));
         own.finish = &role.finish();
     }
     script.count = job.run.steps;

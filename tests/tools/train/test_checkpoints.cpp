@@ -122,8 +122,8 @@ TEST_F(Checkpoints, OfOnebitOptimizersGoOnInTheirStage) {
 // continues with the first one's moments, so only SGD without momentum has the same losses.
 TEST_F(Checkpoints, OfLocalStepsGoOnBetweenAverages) {
     const auto run = [&](Words more) {
-        const Words own = {"--parallel.mode=ddp",     "--run.ranks=2",       "--data.batch=4",
-                           "--optimizer.type=sgd",    "--optimizer.lr=0.05", "--train.local_steps=3",
+        const Words own = {"--parallel.mode=ddp",       "--run.ranks=2",       "--data.batch=4",
+                           "--optimizer.type=sgd",      "--optimizer.lr=0.05", "--train.local_steps=3",
                            "--train.outer_momentum=0.5"};
         more.insert(more.begin(), own.begin(), own.end());
         return train_json(gpt(more)).at("losses");
