@@ -129,4 +129,12 @@ inline std::int64_t at_peak(const plan::MemoryPeak& peak, plan::MemoryCategory c
     return peak.at_peak[static_cast<std::size_t>(category)];
 }
 
+inline job::Job served(job::Job job, int workers, int servers, std::int64_t staleness) {
+    job.parallel.mode = job::ParallelMode::server;
+    job.parallel.servers = servers;
+    job.train.staleness = staleness;
+    job.run.ranks = workers + servers;
+    return job;
+}
+
 }  // namespace shardscope::trainer::testing

@@ -59,6 +59,47 @@ TEST(Scheduler, AnItemWaitsForEventsOfOtherStreams) {
     EXPECT_EQ(journal.entries(), (std::vector{1, 2}));
 }
 
+// Of one home; those of another, and others of the same, run beside them.
+TEST(Scheduler, ExclusiveItemsTakeTurns) {
+    Scheduler scheduler(4, nullptr);
+    std::array<std::atomic<int>, 2> inside{};
+    std::atomic<int> most = 0, done = 0;
+    for (int i = 0; i < 40; ++i) {
+        const int home = i % 2;
+        scheduler.enqueue(
+            scheduler.add_stream(home), Priority::compute, {},
+            [&, home](int) {
+                const int now = ++inside[static_cast<std::size_t>(home)];
+                for (int seen = most; seen < now && !most.compare_exchange_weak(seen, now);) {
+                }
+                std::this_thread::sleep_for(std::chrono::microseconds(200));
+                --inside[static_cast<std::size_t>(home)];
+                ++done;
+            },
+            true);
+    }
+    scheduler.wait_all();
+    EXPECT_EQ(done, 40);
+    EXPECT_EQ(most, 1);
+}
+
+TEST(Scheduler, AnExclusiveItemDoesNotHoldUpOthersOfItsHome) {
+    Scheduler scheduler(2, nullptr);
+    std::promise<void> go;
+    const device::StreamIndex a = scheduler.add_stream(0), b = scheduler.add_stream(0),
+                              c = scheduler.add_stream(0);
+    Journal journal;
+    scheduler.enqueue(
+        a, Priority::compute, {}, [&](int) { go.get_future().wait(); }, true);
+    scheduler.enqueue(b, Priority::compute, {}, journal.write(2), true);
+    scheduler.enqueue(c, Priority::compute, {}, [&](int) {
+        journal.write(1)(0);
+        go.set_value();
+    });
+    scheduler.wait_all();
+    EXPECT_EQ(journal.entries(), (std::vector{1, 2}));
+}
+
 TEST(Scheduler, AnEventHappensOnceItsItemIsDone) {
     Scheduler scheduler(1, nullptr);
     const device::StreamIndex stream = scheduler.add_stream();

@@ -74,13 +74,14 @@ RunLayout layout_of(const sharding::Program& program) {
         const sharding::OptimizerPlanner& optimizer = program.role(role).optimizer();
         for (int place = 0; place < layout.mesh.copy_size(); ++place) {
             std::vector<sharding::StatePiece>& held = layout.places.emplace_back();
-            const int rank = layout.mesh.rank_in_copy(0, place);
+            const int rank = layout.mesh.servers > 0 ? layout.mesh.first_of_role(role)
+                                                     : layout.mesh.rank_in_copy(0, place);
             for (const sharding::StatePiece& piece : optimizer.pieces(rank)) {
                 const model::Parameter& parameter =
                     *program.modules().parameters[static_cast<std::size_t>(piece.parameter)];
                 append_whole(held, piece, parameter, layout.mesh.place(parameter.cut.group, rank));
             }
-            held.insert(held.end(), buffers.begin(), buffers.end());
+            if (program.role(role).computes()) held.insert(held.end(), buffers.begin(), buffers.end());
         }
     }
     return layout;

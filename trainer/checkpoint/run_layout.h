@@ -46,9 +46,11 @@ struct RunLayout {
     // The rank's place in its copy: role by role (sharding::Program), in each as Mesh::copy_index. And the
     // rank of the first copy that has the place.
     int place_of(int rank) const {
+        if (mesh.servers > 0) return mesh.role(rank);
         return mesh.pipeline_index(rank) * mesh.copy_size() + mesh.copy_index(rank);
     }
     int rank_at(int place) const {
+        if (mesh.servers > 0) return mesh.first_of_role(place);
         return mesh.rank_in_copy(place / mesh.copy_size(), place % mesh.copy_size());
     }
 };

@@ -145,10 +145,10 @@ nlohmann::ordered_json steady_step(const sharding::Program& role) {
 std::string dry_run_text(const sharding::Program& program) {
     const plan::PlanLabels labels = labels_of(program);
     std::string out = describe_run(program) + "\n\n" + stages_table(program) + units_table(program, labels);
-    const int ranks_of_role = program.job().run.ranks / program.roles();
     for (int role = 0; role < program.roles(); ++role) {
         if (program.roles() > 1) {
-            const int first = role * ranks_of_role, last = first + ranks_of_role - 1;
+            const int first = program.mesh().first_of_role(role);
+            const int last = first + program.mesh().ranks_of_role(role) - 1;
             out += first == last ? fmt::format("Rank {}\n\n", first)
                                  : fmt::format("Ranks {} to {}\n\n", first, last);
         }
@@ -175,7 +175,7 @@ std::string dry_run_json(const sharding::Program& program) {
     if (program.roles() == 1) json["steady_step"] = steady_step(program);
     const std::vector<StageRow> rows = stage_rows(program);
     for (int r = 0; program.roles() > 1 && r < program.roles(); ++r) {
-        nlohmann::ordered_json place = {{"first_rank", r * (program.job().run.ranks / program.roles())},
+        nlohmann::ordered_json place = {{"first_rank", program.mesh().first_of_role(r)},
                                         {"predicted_peak_bytes", program.role(r).predict().peak.bytes},
                                         {"stages", nlohmann::ordered_json::array()}};
         for (std::size_t s = 0; s < rows.size(); ++s) {

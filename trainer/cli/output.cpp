@@ -45,6 +45,13 @@ std::string strategy(const job::Job& job) {
             return "not sharded";
         case job::ParallelMode::ddp:
             return job.ddp.shard_optimizer ? "DDP with a sharded optimizer (ZeRO-1)" : "DDP";
+        case job::ParallelMode::server: {
+            const std::int64_t staleness = job.train.staleness;
+            return count(job.parallel.servers, "parameter server") +
+                   (staleness < 0    ? ", asynchronous"
+                    : staleness == 0 ? ""
+                                     : fmt::format(", at most {} ahead", count(staleness, "step")));
+        }
         case job::ParallelMode::fsdp:
             break;
     }

@@ -43,16 +43,17 @@ SweepForecast forecast(const sharding::Program& program) {
     result.peak_bytes = program.predict_largest().peak.bytes;
     for (int place = 0; place < program.roles(); ++place) {
         const sharding::Program& role = program.role(place);
+        const std::int64_t ranks = program.mesh().ranks_of_role(place);
         role.for_cycle([&](const plan::Plan& step, std::size_t steps) {
             for (const plan::Op& op : step.ops) {
                 if (op.kind != plan::OpKind::collective) continue;
-                result.collectives += static_cast<std::int64_t>(steps);
-                result.collective_bytes += static_cast<std::int64_t>(steps) * op.bytes;
+                result.collectives += ranks * static_cast<std::int64_t>(steps);
+                result.collective_bytes += ranks * static_cast<std::int64_t>(steps) * op.bytes;
             }
         });
     }
     // Means of the ranks and steps, as those of a recorded run.
-    const auto all = program.roles() * static_cast<std::int64_t>(program.cycle());
+    const auto all = job.run.ranks * static_cast<std::int64_t>(program.cycle());
     result.collectives /= all;
     result.collective_bytes /= all;
     return result;

@@ -80,8 +80,8 @@ device::StreamEvent CpuDevice::enqueue(device::StreamIndex stream, const device:
     InFlight& own = in_flight(stream);
     own.launch = launch;
     const Priority priority = launch.op->kind == plan::OpKind::kernel ? Priority::compute : Priority::copy;
-    own.event =
-        scheduler_.enqueue(stream, priority, waits, [this, &own](int worker) { run(own.launch, worker); });
+    own.event = scheduler_.enqueue(
+        stream, priority, waits, [this, &own](int worker) { run(own.launch, worker); }, launch.op->exclusive);
     return own.event;
 }
 

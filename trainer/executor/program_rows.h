@@ -56,7 +56,8 @@ void add_group_rows(const plan::Mesh& mesh, const std::vector<int>& ranks, const
         const plan::Group of_experts = mesh.expert_group_of(plan::CommunicatorId(id));
         add(traces::schema::GroupRow{
             .group = static_cast<std::int64_t>(id),
-            .axis = of_experts == plan::Group::world
+            .axis = members.size() == 2 && mesh.serves(static_cast<int>(members[1])) ? "server"
+                    : of_experts == plan::Group::world
                         ? axes_of(mesh, communicators[id])
                         : std::string(plan::kGroupNames[static_cast<std::size_t>(of_experts)]),
             .ranks = traces::store::number_list(members),
@@ -108,7 +109,7 @@ void add_unit_rows(const sharding::Program& program, const Add& add) {
 template <class Add>
 void add_stream_rows(const plan::Mesh& mesh, int rank, const Add& add) {
     for (int stream = 0; stream < plan::kStreams; ++stream) {
-        if (!has_stream(mesh, static_cast<plan::Stream>(stream))) continue;
+        if (!has_stream(mesh, rank, static_cast<plan::Stream>(stream))) continue;
         add(traces::schema::StreamRow{rank, stream,
                                       std::string(plan::kStreamNames[static_cast<std::size_t>(stream)])});
     }

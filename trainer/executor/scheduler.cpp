@@ -55,8 +55,8 @@ device::StreamIndex Scheduler::add_stream(int home) {
 }
 
 device::StreamEvent Scheduler::enqueue(device::StreamIndex stream, Priority priority,
-                                       const device::Waits& waits, Work work) {
-    return append(stream, {priority, waits, std::move(work), nullptr, 0, false});
+                                       const device::Waits& waits, Work work, bool exclusive) {
+    return append(stream, {priority, waits, std::move(work), nullptr, 0, false, exclusive});
 }
 
 device::StreamEvent Scheduler::enqueue_elsewhere(device::StreamIndex stream, const device::Waits& waits,
@@ -130,6 +130,11 @@ void Scheduler::try_head(device::StreamIndex stream) {
         }
     }
     queue.head_taken = true;
+    if (head.exclusive) {
+        Turn& turn = turns_[queue.home];
+        if (turn.taken) return turn.next.push_back(stream);
+        turn.taken = true;
+    }
     if (!head.meeting) return make_ready(head.priority, {stream, nullptr, 0, queue.home});
     Meeting& meeting = *head.meeting;
     meeting.parts_[head.part].arrived = profiler::ticks();
@@ -142,9 +147,19 @@ void Scheduler::try_head(device::StreamIndex stream) {
     }
 }
 
+void Scheduler::end_turn(int home) {
+    Turn& turn = turns_[home];
+    turn.taken = !turn.next.empty();
+    if (!turn.taken) return;
+    const device::StreamIndex next = turn.next.front();
+    turn.next.pop_front();
+    make_ready(queues_[static_cast<std::size_t>(next)].items.front().priority, {next, nullptr, 0, home});
+}
+
 // The head of a stream is done.
 void Scheduler::complete_head(device::StreamIndex stream) {
     Queue& queue = queues_[static_cast<std::size_t>(stream)];
+    if (queue.items.front().exclusive) end_turn(queue.home);
     queue.items.pop_front();
     queue.head_taken = false;
     const std::uint64_t completed = queue.completed.fetch_add(1, std::memory_order_release) + 1;

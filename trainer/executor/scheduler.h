@@ -5,7 +5,7 @@
 // collective is a meeting of one item per rank: an item that could run *arrives*; when all have arrived,
 // every rank's part becomes work, and the streams go on when all parts are done. Workers prefer communication
 // to copies to compute. An item that another thread ends (a collective between processes) is only begun by a
-// worker.
+// worker. Of the exclusive items of a home only one is ready or runs at a time.
 //
 // One lock guards all queues; work itself runs without it. Hosts enqueue and wait, workers run. A sleeping
 // worker is woken only for work that no other is about to take, a host only when its event has happened.
@@ -21,6 +21,7 @@
 #include <exception>
 #include <functional>
 #include <latch>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -93,7 +94,7 @@ class Scheduler {
 
     // Appends an item that waits for `waits` at the head of its stream; returns its event.
     device::StreamEvent enqueue(device::StreamIndex stream, Priority priority, const device::Waits& waits,
-                                Work work);
+                                Work work, bool exclusive = false);
     // Appends this rank's arrival at a meeting.
     device::StreamEvent enqueue_arrival(device::StreamIndex stream, const device::Waits& waits,
                                         std::shared_ptr<Meeting> meeting, std::size_t part);
@@ -131,7 +132,7 @@ class Scheduler {
         Work work;
         std::shared_ptr<Meeting> meeting;
         std::size_t part = 0;
-        bool ends_elsewhere = false;
+        bool ends_elsewhere = false, exclusive = false;
     };
     struct HostWait {
         std::uint64_t sequence = 0;
@@ -162,6 +163,7 @@ class Scheduler {
     void make_ready(Priority priority, Ready ready);
     void try_head(device::StreamIndex stream);
     void complete_head(device::StreamIndex stream);
+    void end_turn(int home);
     bool take(Ready& next, int worker);
     bool leaves_to_another(const Ready& part, int home) const;
     bool take_due(std::shared_ptr<Meeting>& meeting);
@@ -178,6 +180,11 @@ class Scheduler {
     std::condition_variable work_available_;
     std::deque<Queue> queues_;  // a deque: add_stream moves no queue
     std::array<std::deque<Ready>, kPriorities> ready_;
+    struct Turn {
+        bool taken = false;
+        std::deque<device::StreamIndex> next;  // streams whose head is exclusive and waits for its turn
+    };
+    std::map<int, Turn> turns_;  // by home
     std::size_t ready_count_ = 0;
     std::vector<Transfer> transfers_;
     std::size_t asleep_ = 0, woken_ = 0;  // workers that sleep; those of them that were notified

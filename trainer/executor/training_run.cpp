@@ -110,6 +110,7 @@ class Training {
     std::string not_finite(const BoardLoss& loss) const;
     // The boards count the ranks of every pipeline place. Only those of the last stage compute losses, and
     // each rank of a context group computes a part of one.
+    // Servers are on none.
     int ranks_with_losses() const { return job_.data_ranks() * job_.parallel.context; }
     int board_ranks() const { return ranks_with_losses() * program_.mesh().pipeline; }
     int board_rank(int rank) const {
@@ -217,7 +218,7 @@ void Training::listen() {
 // The process of rank 0 collects the losses, of a tensor group its first rank's: the others have the same.
 void Training::tell(const char* name, int rank, std::int64_t step, std::span<const double> losses,
                     std::int32_t module, const StepMemory& memory, std::optional<double> norm) {
-    if (program_.mesh().tensor_index(rank) > 0) return;
+    if (program_.mesh().tensor_index(rank) > 0 || program_.mesh().serves(rank)) return;
     if (options_.processes) {
         options_.processes->world->tell(
             name, world::MessageWriter()
@@ -280,9 +281,11 @@ void Training::host(int rank, RankRunner& runner) {
     runner.run(program_.of(rank).setup(), first);
     runner.drain();
     if (options_.hooks.after_setup) options_.hooks.after_setup(rank, runner);
-    own(rank).tokens.emplace(own_tokens(train_, rank));
-    own(rank).loader = std::make_unique<data::DataLoader>(
-        *own(rank).tokens, loading(rank, (steps - first) * job_.train.accumulation));
+    if (!program_.mesh().serves(rank)) {
+        own(rank).tokens.emplace(own_tokens(train_, rank));
+        own(rank).loader = std::make_unique<data::DataLoader>(
+            *own(rank).tokens, loading(rank, (steps - first) * job_.train.accumulation));
+    }
 
     const Clock::time_point begin = Clock::now();
     const bool is_first = rank == ranks_.here().front();

@@ -544,6 +544,40 @@ void Checks::local_steps() const {
     no(job_.parallel.pipeline > 1, "parallel.pipeline", "need all layers on each rank; set the key to 1");
 }
 
+// A parameter server: workers have samples and gradients, servers the parameters, and no group is both.
+void Checks::server() const {
+    const TrainSection& train = job_.train;
+    const OptimizerType type = job_.optimizer.type;
+    if (job_.parallel.mode != ParallelMode::server) {
+        const bool several = job_.parallel.servers != ParallelSection().servers;
+        if (several || train.staleness != 0) {
+            refuse(several ? "parallel.servers" : "train.staleness", "parallel.mode",
+                   "only a parameter server has it; set parallel.mode to \"server\", or omit the key");
+        }
+        return;
+    }
+    const auto no = [&](bool is_set, const char* key, const char* why) {
+        if (is_set) refuse(key, "parallel.mode", fmt::format("a parameter server {}", why));
+    };
+    no(job_.run.ranks <= job_.parallel.servers, "run.ranks",
+       "has workers, too; raise the key above parallel.servers");
+    no(job_.run.device == DeviceKind::cuda, "run.device",
+       "has no streams on a GPU that wait for their turn; set the key to \"cpu\"");
+    no(job_.parallel.tensor > 1, "parallel.tensor", "has workers that are one rank each; set the key to 1");
+    no(job_.parallel.context > 1, "parallel.context", "has workers that are one rank each; set the key to 1");
+    no(job_.parallel.pipeline > 1, "parallel.pipeline",
+       "has workers that are one rank each; set the key to 1");
+    no(job_.parallel.expert > 1, "parallel.expert", "has workers that are one rank each; set the key to 1");
+    no(job_.parallel.sync_batch_norm, "parallel.sync_batch_norm",
+       "has workers that do not meet; set the key to false");
+    no(train.reports_norm(), train.clip_norm > 0 ? "train.clip_norm" : "train.gradient_norm",
+       "has a part of the gradients, or those of one worker, and no norm of all; omit the key");
+    const bool takes_norms = needs_norms(type) || type == OptimizerType::novograd;
+    no(takes_norms && (train.staleness != 0 || job_.parallel.servers > 1), "optimizer.type",
+       "takes norms of parameters only alone and in step; set the key to \"sgd\", \"adam\" or \"adamw\", or "
+       "parallel.servers to 1 and train.staleness to 0");
+}
+
 void Checks::rest() const {
     if (job_.checkpoint.every && job_.checkpoint.save.empty()) {
         refuse("checkpoint.every", "checkpoint.save",

@@ -37,6 +37,7 @@ class Checks {
         optimizer();
         onebit();
         local_steps();
+        server();
         rest();
     }
 
@@ -72,6 +73,7 @@ class Checks {
     void optimizer();
     void onebit() const;
     void local_steps() const;
+    void server() const;
     void rest() const;
 
     Job& job_;

@@ -35,7 +35,7 @@ inline constexpr int kImageChannels = 3;
 // Which part of a training image is used: the middle, a random place, or a random part in a random size
 // (RandomResizedCrop). Validation always uses the middle.
 enum class ImageCrop : std::uint8_t { center, random, resized };
-enum class ParallelMode : std::uint8_t { fsdp, ddp, none };
+enum class ParallelMode : std::uint8_t { fsdp, ddp, none, server };
 // How the ranks of a context group see each other's keys and values: gathered, or passed on in a ring.
 enum class ContextExchange : std::uint8_t { allgather, ring };
 // The last three are names that load_job resolves: ZERO_3 is FULL_SHARD, ZERO_2 SHARD_GRAD_OP, and ZERO_1 ddp
@@ -239,6 +239,7 @@ struct ParallelSection {
     bool sync_batch_norm = false;  // batch norms use the images of all ranks
     int context = 1;               // ranks that divide the tokens of each sequence
     ContextExchange context_exchange = ContextExchange::allgather;
+    int servers = 1;                // server: ranks that hold the parameters
     int pipeline = 1;               // places of the pipeline, each with other layers
     std::string schedule = "1f1b";  // of the micro-batches through it: a name, or a file (pipeline/csv.h)
     int virtual_stages = 1;         // stages of each place
@@ -281,6 +282,7 @@ struct TrainSection {
     bool gradient_norm = false;     // the norm is computed for its metric alone; clipping computes it anyway
     bool reports_norm() const { return clip_norm > 0 || gradient_norm; }
     std::int64_t local_steps = 0;  // ddp: ranks average parameters after so many; 0: gradients, in each
+    std::int64_t staleness = 0;    // server: steps that a worker may be ahead of another; -1: any number
     double outer_lr = 1, outer_momentum = 0;  // of the step from one average to the next
     bool has_outer_step() const { return outer_lr != 1 || outer_momentum != 0; }
     std::int64_t epochs = 0;     // 0: run.steps says how long
@@ -377,7 +379,9 @@ struct Job {
     std::vector<std::string> notes;  // sentences about keys that a launcher overrides
 
     // Ranks that read different samples; the others repeat these samples with other parts of the model.
-    int data_ranks() const { return run.ranks / model_ranks(); }
+    int data_ranks() const { return (run.ranks - servers()) / model_ranks(); }
+    // Of a parameter server; the last ranks.
+    int servers() const { return parallel.mode == ParallelMode::server ? parallel.servers : 0; }
     // Ranks that together compute the whole model for their samples.
     int model_ranks() const { return parallel.tensor * parallel.context * parallel.pipeline; }
     bool reads_images() const { return data.type == DataType::images; }

@@ -320,8 +320,12 @@ std::vector<Key> make_keys() {
         channels_key(data, "std", &DataSection::deviation, 1e-3,
                      "images: deviation of red, green and blue; what is left is divided by it"),
 
-        parallel.choice("mode", &ParallelSection::mode, {"fsdp", "ddp", "none"},
-                        "fsdp: parameters sharded; ddp: replicated; none: one rank"),
+        parallel.choice(
+            "mode", &ParallelSection::mode, {"fsdp", "ddp", "none", "server"},
+            "fsdp: parameters sharded; ddp: replicated; none: one rank; server: the last ranks hold "
+            "parameters and optimizer for the others"),
+        parallel.integer("servers", &ParallelSection::servers, 1, 64,
+                         "server: ranks that hold the parameters, in equal parts; the others work"),
         parallel.integer("tensor", &ParallelSection::tensor, 1, 1024,
                          "ranks that share each layer's matmuls and heads (Megatron's tensor parallelism)"),
         parallel.boolean(
@@ -430,6 +434,10 @@ std::vector<Key> make_keys() {
             "local_steps", &TrainSection::local_steps, 0, kMostSteps,
             "ddp: local SGD; ranks take so many steps with gradients of their own, then the mean of "
             "their parameters; 0: the mean of gradients in each step"),
+        train.integer(
+            "staleness", &TrainSection::staleness, -1, 63,
+            "server: 0: the mean of all workers' gradients in each step; > 0: each gradient by itself, "
+            "with workers at most so many steps ahead of the slowest; -1: without a bound"),
         train.number(
             "outer_lr", &TrainSection::outer_lr, 1e-6, 1e3,
             "local_steps: share of the way from the last mean to the next that is taken (DiLoCo: 0.7)"),

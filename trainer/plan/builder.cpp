@@ -82,6 +82,10 @@ Op& PlanBuilder::append(OpKind kind, Stream stream) {
     op.module = module_;
     op.unit = unit_;
     op.micro = micro_;
+    if (turn_ && is_work(op) && stream == Stream::compute) {
+        op.stream = *turn_;
+        op.exclusive = true;
+    }
     return op;
 }
 

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <exception>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -71,6 +72,18 @@ class PlanBuilder {
     int unit() const { return unit_; }
     void set_micro(int micro) { micro_ = micro; }  // of the operations that follow
     int micro() const { return micro_; }
+    // Until its end, kernels and copies of the compute stream go to another one, and are Op::exclusive.
+    class Turn {
+      public:
+        Turn(PlanBuilder& builder, Stream stream) : builder_(builder) { builder_.turn_ = stream; }
+        ~Turn() { builder_.turn_.reset(); }
+        Turn(const Turn&) = delete;
+        Turn& operator=(const Turn&) = delete;
+
+      private:
+        PlanBuilder& builder_;
+    };
+    PlanKind kind() const { return plan_.kind; }
 
     // A named range until the end of the scope. `module` >= 0: the range represents that module's work.
     class Range {
@@ -166,6 +179,7 @@ class PlanBuilder {
     int micro_ = 0;
     int open_ranges_ = 0;
     bool muted_ = false;
+    std::optional<Stream> turn_;
     Op forgotten_;      // the latest operation while muted
     int storages_ = 0;  // Storage objects that are alive
     std::exception_ptr failure_;

@@ -7,6 +7,9 @@
 // free; Megatron's is the default, tp-cp-dp-pp from the inside: rank = tensor place + tensor * (context place
 // + context * (shard place + ...)). Gradients are sums over data and context; a copy of the parameters is
 // divided among the shard and the context axis.
+//
+// The ranks of a parameter server come last. They are in no group but the world; `shard` says which part of
+// the parameters each holds.
 #pragma once
 
 #include <algorithm>
@@ -60,6 +63,7 @@ struct Mesh {
     int context = 1;   // ranks of a context group; tensor * context * pipeline divides `ranks`
     AxisOrder order = kMegatronOrder;
     bool ring = false;  // whether neighbours in a context group send messages
+    int servers = 0;    // ranks of a parameter server; the others are one data group
     int talkers = 0;    // each of the first so many ranks may send a message to each other one (benchmarks)
 
     int size(Axis axis) const {
@@ -78,10 +82,21 @@ struct Mesh {
         return pipeline;
     }
     // The rank's place on an axis.
-    int place(Axis axis, int rank) const { return rank / stride(axis) % size(axis); }
+    int place(Axis axis, int rank) const { return serves(rank) ? 0 : rank / stride(axis) % size(axis); }
+
+    int workers() const { return ranks - servers; }
+    bool serves(int rank) const { return rank >= workers(); }
+    // Ranks of one role do the same (sharding::Program): those of a place in the pipeline; or the workers,
+    // after which each server has a role of its own.
+    int role(int rank) const { return serves(rank) ? 1 + rank - workers() : pipeline_index(rank); }
+    // Of a role: its first rank, and how many it has.
+    int first_of_role(int role) const {
+        return servers == 0 ? role * ranks_of_role(role) : role == 0 ? 0 : workers() + role - 1;
+    }
+    int ranks_of_role(int role) const { return servers == 0 ? ranks / pipeline : role == 0 ? workers() : 1; }
 
     // The number of different samples that the ranks read at a time, and the rank's place among them.
-    int data_size() const { return ranks / (tensor * context * pipeline); }
+    int data_size() const { return workers() / (tensor * context * pipeline); }
     int data_rank(int rank) const {
         return place(Axis::shard, rank) + size(Axis::shard) * place(Axis::replica, rank);
     }
@@ -101,9 +116,10 @@ struct Mesh {
                       pipeline_place);
     }
     // The group of all ranks that have gradients of the same parameters.
-    Group all_data() const { return tensor * pipeline == 1 ? Group::world : Group::data; }
+    Group all_data() const { return tensor * pipeline == 1 && servers == 0 ? Group::world : Group::data; }
 
     int size(Group group) const {
+        if (group == Group::world) return ranks;
         if (group == Group::expert) return expert;
         if (divides_experts(group)) return std::max(1, size(around(group)) / expert);
         int product = 1;
@@ -112,6 +128,8 @@ struct Mesh {
     }
     // The rank's place in its group, and the rank at a place of the group; the axes count in their order.
     int place(Group group, int rank) const {
+        if (group == Group::world) return rank;
+        if (serves(rank)) return group == Group::shard ? rank - workers() : 0;
         if (divides_experts(group)) {
             const int outer = place(around(group), rank);
             return group == Group::expert ? outer % expert : outer / expert;
@@ -124,6 +142,8 @@ struct Mesh {
         return place;
     }
     int member(Group group, int rank, int place_there) const {
+        if (group == Group::world) return place_there;
+        if (serves(rank)) return rank;
         if (divides_experts(group)) {
             const int outer = place(around(group), rank);
             return member(around(group), rank,
@@ -144,7 +164,7 @@ struct Mesh {
     // The rank's communicator; none if the mesh does not have the group.
     CommunicatorId id(Group group, int rank) const {
         if (is_world(group)) return CommunicatorId::world;
-        if (count(group) == 0) return CommunicatorId::none;
+        if (serves(rank) || count(group) == 0) return CommunicatorId::none;
         return CommunicatorId{first_of(group) + number(group, rank)};
     }
     // The group among those of experts that has the communicator; world: none has.
@@ -172,8 +192,14 @@ struct Mesh {
             throw std::logic_error("a message goes to a rank that is not a neighbour in its pipeline group");
         return CommunicatorId{first + channels() * from + (to == next ? 0 : 1)};
     }
-    // The same from one of the `talkers` to another; these communicators are the last ones.
+    // The same between a worker and a server, or from one of the `talkers` to another; these communicators
+    // are the last ones.
     CommunicatorId talk(int from, int to) const {
+        if (servers > 0 && serves(from) != serves(to)) {
+            const int worker = std::min(from, to), server = std::max(from, to) - workers();
+            return CommunicatorId{first_of(Group::world) + 2 * (worker * servers + server) +
+                                  (to < from ? 1 : 0)};
+        }
         if (from == to || std::max(from, to) >= talkers)
             throw std::logic_error("a message goes to a rank that this one does not talk to");
         return CommunicatorId{first_of(Group::world) + neighbour_channels() + from * (talkers - 1) +
@@ -183,6 +209,10 @@ struct Mesh {
     std::vector<int> ends(CommunicatorId channel) const {
         const int number = format_as(channel) - first_of(Group::world);
         if (number < 0 || number >= channel_count()) return {};
+        if (servers > 0) {
+            const int worker = number / 2 / servers, server = workers() + number / 2 % servers;
+            return number % 2 == 0 ? std::vector{worker, server} : std::vector{server, worker};
+        }
         if (number >= neighbour_channels()) {
             const int from = (number - neighbour_channels()) / (talkers - 1);
             const int to = (number - neighbour_channels()) % (talkers - 1);
@@ -195,7 +225,10 @@ struct Mesh {
         const int from = number / channels();
         return {from, neighbour(from, number % channels() == 0 ? 1 : -1)};
     }
-    int channel_count() const { return neighbour_channels() + std::max(0, talkers * (talkers - 1)); }
+    int channel_count() const {
+        return servers > 0 ? 2 * workers() * servers
+                           : neighbour_channels() + std::max(0, talkers * (talkers - 1));
+    }
     // The members of every communicator by place, by id; those of channels come last.
     std::vector<std::vector<int>> communicators() const {
         std::vector<std::vector<int>> members(
@@ -291,7 +324,7 @@ struct Mesh {
                             : group == Group::expert_shard ? expert > 1 && shard > 1
                             : divides_experts(group)       ? expert > 1
                                                            : true;
-        return exists ? ranks / size(group) : 0;
+        return exists ? workers() / size(group) : 0;
     }
     // The number of a group's first communicator; Group::world: the number behind the last group's.
     int first_of(Group group) const {

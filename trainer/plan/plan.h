@@ -34,6 +34,8 @@ using EventId = std::int32_t;   // a slot that holds the latest (stream, sequenc
 // `send_back` to the previous one, `receive_back` from the next; in a pipeline of two, whose other place is
 // both, only the first two are used. A message that waits for its other end so holds up neither what is
 // received nor the other neighbour. Messages of a ring have streams of their own, which wait for no stage.
+//
+// A server has streams on which it serves the workers, each worker on one of them.
 enum class Stream : std::int8_t {
     host = -1,
     compute = 0,
@@ -45,14 +47,28 @@ enum class Stream : std::int8_t {
     send_back = 6,
     receive_back = 7,
     ring_send = 8,
-    ring_receive = 9
+    ring_receive = 9,
+    serve = 10  // and the next ones
 };
-inline constexpr int kStreams = 10;
+inline constexpr int kServeStreams = 8;
+inline constexpr int kStreams = static_cast<int>(Stream::serve) + kServeStreams;
+// That of a worker, and of those whose numbers differ by kServeStreams.
+constexpr Stream serve_stream(int worker) {
+    return static_cast<Stream>(static_cast<int>(Stream::serve) + worker % kServeStreams);
+}
+constexpr bool is_serve_stream(Stream stream) {
+    return stream >= Stream::serve;
+}
 inline constexpr std::array<std::string_view, kStreams> kStreamNames = {
-    "compute", "unshard",   "post_backward", "pre_unshard", "send",
-    "receive", "send_back", "receive_back",  "ring_send",   "ring_receive"};
-// Whether a rank of the mesh uses the stream.
-inline bool has_stream(const Mesh& mesh, Stream stream) {
+    "compute",   "unshard",      "post_backward", "pre_unshard",  "send",    "receive",
+    "send_back", "receive_back", "ring_send",     "ring_receive", "serve 0", "serve 1",
+    "serve 2",   "serve 3",      "serve 4",       "serve 5",      "serve 6", "serve 7"};
+// Whether the rank of the mesh uses the stream.
+inline bool has_stream(const Mesh& mesh, int rank, Stream stream) {
+    if (is_serve_stream(stream))
+        return mesh.servers > 0 && mesh.serves(rank) &&
+               static_cast<int>(stream) < static_cast<int>(Stream::serve) + mesh.workers();
+    if (mesh.servers > 0 && (stream == Stream::send || stream == Stream::receive)) return !mesh.serves(rank);
     if (stream >= Stream::ring_send) return mesh.ring;
     if (stream >= Stream::send_back) return mesh.pipeline > 2;
     return stream < Stream::send || mesh.pipeline > 1;
@@ -170,6 +186,7 @@ struct Op {
     OpKind kind = OpKind::allocate;
     Phase phase = Phase::none;
     Stream stream = Stream::host;
+    bool exclusive = false;        // does not run while another exclusive one of the rank does
     std::int32_t micro = 0;        // micro-batch of the step that the work belongs to
     std::int32_t unit = -1;        // FSDP unit (or DDP bucket) that the work belongs to
     std::int32_t module = -1;      // module that the work belongs to

@@ -59,7 +59,8 @@ std::string describe_collective(const Plan& plan, const Op& op) {
         const std::string peer =
             own.group == Group::context
                 ? fmt::format("the {} rank of the context group", sends ? "next" : "previous")
-                : fmt::format("place {} of the pipeline group", own.peer);
+            : own.group == Group::world ? fmt::format("rank {}", own.peer)
+                                        : fmt::format("place {} of the pipeline group", own.peer);
         return fmt::format("{}, {} {}{}", buffer_name(plan, op.args[0]), sends ? "to" : "from", peer,
                            own.dtype != DType::fp32 ? fmt::format(", {}", name_of(own.dtype)) : "");
     }

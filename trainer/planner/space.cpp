@@ -135,6 +135,12 @@ Values Space::modes() const {
         (hooks && std::any_of(hooks->begin(), hooks->end(), [](const auto& hook) { return hook != "none"; })))
         return {"ddp"};
     if (given(kSharding)) return {"fsdp"};
+    if (job_.parallel.mode == job::ParallelMode::server) {
+        throw job::JobError(
+            where(job_, "parallel.mode") +
+            "parallel.mode: a parameter server is not planned; set the key to \"ddp\", or simulate "
+            "the job with run.device = \"sim\"");
+    }
     Values modes = {text_of(job_, kMode)};
     for (const char* mode : {"fsdp", "ddp"}) add_once(modes, mode);
     if (job_.run.ranks == 1) add_once(modes, "none");

@@ -16,6 +16,12 @@ plan::Mesh with_shards(plan::Mesh mesh, bool shard_optimizer) {
     return mesh;
 }
 
+// Of the flat parameters; 0: each parameter has a buffer of its own.
+int parts_of(const job::Job& job, const plan::Mesh& mesh) {
+    if (job.ddp.shard_optimizer) return mesh.size(plan::Group::data);
+    return is_onebit(job.optimizer.type) || job.train.local_steps > 0 ? 1 : 0;
+}
+
 }  // namespace
 
 DistributedDataParallel::DistributedDataParallel(std::unique_ptr<model::Module> inner)
@@ -31,8 +37,7 @@ plan::Tensor DistributedDataParallel::forward(model::Graph& graph, const plan::T
 
 Ddp::Ddp(const job::Job& job, plan::Mesh mesh, const model::ModuleTree& tree,
          const std::vector<const model::Parameter*>& order)
-    : Replicated(job, with_shards(mesh, job.ddp.shard_optimizer), tree,
-                 job.ddp.shard_optimizer || is_onebit(job.optimizer.type) || job.train.local_steps > 0),
+    : Replicated(job, with_shards(mesh, job.ddp.shard_optimizer), tree, parts_of(job, mesh)),
       options_(job.ddp),
       hook_(make_comm_hook(job)),
       counts_only_(job.ddp.static_graph),

@@ -527,6 +527,7 @@ std::vector<StatePiece> OptimizerPlanner::pieces(int rank) const {
     std::vector<StatePiece> out;
     const std::vector<std::string_view> names = state_names();
     for (const OptimizerSlot& slot : slots_) {
+        if (served_ && slot.trained()) continue;
         const std::int64_t begin = slot.per_rank > 0 ? mesh_.place(slot.along, rank) * slot.per_rank : 0;
         const std::int64_t end = begin + slot.elements;
         for (const plan::Segment& segment : slot.segments) {

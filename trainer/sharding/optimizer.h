@@ -110,6 +110,8 @@ class OptimizerPlanner {
     // Gradients are stored elsewhere (pinned host memory, views of buckets), so that zero_grad does not free
     // them.
     void keep_gradients() { keep_gradients_ = true; }
+    // What is trained is updated and kept by other ranks.
+    void leave_to_servers() { served_ = true; }
     // The parameter's slots are copies (OptimizerSlot::is_copy).
     void set_copy(int parameter);
     void set_gradient(std::size_t slot, const plan::Arg& gradient) { slots_[slot].gradient = gradient; }
@@ -160,7 +162,7 @@ class OptimizerPlanner {
     plan::Mesh mesh_;
     std::size_t parameters_;
     std::vector<OptimizerSlot> slots_;
-    bool has_state_ = false, has_gradients_ = false, keep_gradients_ = false;
+    bool has_state_ = false, has_gradients_ = false, keep_gradients_ = false, served_ = false;
 };
 
 }  // namespace shardscope::trainer::sharding

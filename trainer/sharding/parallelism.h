@@ -72,6 +72,7 @@ class Parallelism : public model::ParameterStore {
     virtual void gather_unit(int /*unit*/) {}
     virtual void free_unit(int /*unit*/) {}
     virtual void end_backward() {}
+    virtual void optimize() { optimizer_.step(*builder_); }
     virtual void after_optimizer() {}
     virtual void end_step() { builder_ = nullptr; }
 
@@ -85,6 +86,10 @@ class Parallelism : public model::ParameterStore {
         evaluating_ = false;
         builder_ = nullptr;
     }
+
+    // A server calls no module: it writes the whole Plan of a step, or of an evaluation.
+    virtual bool computes() const { return true; }
+    virtual void serve(plan::PlanBuilder&) {}
 
     OptimizerPlanner& optimizer() { return optimizer_; }
     const OptimizerPlanner& optimizer() const { return optimizer_; }

@@ -12,6 +12,7 @@
 #include "trainer/sharding/ddp.h"
 #include "trainer/sharding/fsdp.h"
 #include "trainer/sharding/job_mesh.h"
+#include "trainer/sharding/parameter_server.h"
 #include "trainer/sharding/values.h"
 #include "trainer/sharding/wrap.h"
 
@@ -39,14 +40,18 @@ std::unique_ptr<model::Module> wrap_model(const job::Job& job, Workload& workloa
             return workload.wrap(std::move(model), job);
         case job::ParallelMode::ddp:
             return std::make_unique<DistributedDataParallel>(std::move(model));
+        case job::ParallelMode::server:
         case job::ParallelMode::none:
             break;
     }
     return model;
 }
 
-std::unique_ptr<Parallelism> make_parallelism(const job::Job& job, const model::ModuleTree& tree) {
+std::unique_ptr<Parallelism> make_parallelism(const job::Job& job, const model::ModuleTree& tree, int role) {
     switch (job.parallel.mode) {
+        case job::ParallelMode::server:
+            if (role == 0) return std::make_unique<ServedWorker>(job, mesh_of(job), tree);
+            return std::make_unique<ParameterServer>(job, mesh_of(job), tree);
         case job::ParallelMode::fsdp:
             return std::make_unique<Fsdp>(job, tree);
         case job::ParallelMode::ddp:
@@ -67,7 +72,8 @@ Program::Program(const job::Job& job, std::unique_ptr<Workload> workload, Purpos
 
 Program::Program(const job::Job& job, Purpose purpose, std::int64_t first_step)
     : Program(job, workload_of_job(), purpose, 0, nullptr, first_step) {
-    for (int r = 1; r < mesh().pipeline; ++r)
+    const int roles = 1 + mesh().role(mesh().ranks - 1);
+    for (int r = 1; r < roles; ++r)
         others_.push_back(
             std::unique_ptr<Program>(new Program(job, workload_of_job(), purpose, r, stages(), first_step)));
     add_units_of(*this);
@@ -89,7 +95,7 @@ Program::Program(const job::Job& job, std::unique_ptr<Workload> workload, Purpos
       tree_(number_modules(wrap_model(job_, *workload_))),
       stages_(job_.parallel.pipeline > 1 ? std::optional(make_stages(job_, tree_, role, of_another))
                                          : std::nullopt),
-      parallelism_(make_parallelism(job_, tree_)),
+      parallelism_(make_parallelism(job_, tree_, role)),
       purpose_(purpose),
       texts_(texts) {
     make_plans();
@@ -98,7 +104,7 @@ Program::Program(const job::Job& job, std::unique_ptr<Workload> workload, Purpos
 // A schedule from a file has been checked before (stages.cpp): what is wrong here is a mistake in this
 // program.
 void Program::check_messages() const {
-    if (mesh().channel_count() == 0) return;
+    if (mesh().pipeline == 1 && !mesh().ring) return;
     const auto check = [&](const std::function<const plan::Plan*(const Program&)>& plan_of) {
         std::vector<const plan::Plan*> plans;
         plans.reserve(static_cast<std::size_t>(roles()));
@@ -148,6 +154,7 @@ void Program::make_plans() {
     const auto declare = [&](const char* name, plan::MemorySpace space, std::int64_t bytes) {
         return parallelism_->declare({name, plan::MemoryCategory::other, space, bytes, -1, -1});
     };
+    if (!computes()) return make_server_plans();
     const std::int64_t losses = job_.train.accumulation * kDouble;
     loss_host_ = declare("loss (host)", plan::MemorySpace::pinned, losses);
     finite_host_ = declare("non-finite flag", plan::MemorySpace::pinned, sizeof(std::int32_t));
@@ -189,6 +196,22 @@ void Program::make_plans() {
     }
     finish_ = make_finish();
     if (job_.validates() || job_.tests()) evaluation_ = make_evaluation();
+}
+
+// Each step of a server is like the others, but for the first one's allocations.
+void Program::make_server_plans() {
+    loss_event_ = parallelism_->lasting_events();
+    setup_ = make_setup();
+    const auto serve = [this](plan::PlanKind kind) {
+        plan::PlanBuilder builder = new_builder(kind);
+        parallelism_->serve(builder);
+        return builder.take();
+    };
+    stretches_.push_back({0, serve(plan::PlanKind::first)});
+    stretches_.push_back({1, serve(plan::PlanKind::steady)});
+    warm_up_steps_ = 1;
+    finish_ = new_builder(plan::PlanKind::finish).take();
+    if (job_.validates() || job_.tests()) evaluation_ = serve(plan::PlanKind::validation);
 }
 
 std::string Program::state_key() const {
@@ -258,14 +281,16 @@ plan::Plan Program::make_setup() {
     {
         const plan::PlanBuilder::Scope scope(builder, plan::Phase::setup, -1, -1);
         const plan::PlanBuilder::Range range(builder, "setup");
-        builder.allocate(loss_host_, plan::Stream::host);
-        builder.allocate(finite_host_, plan::Stream::host);
-        builder.memset(builder.whole(finite_host_), plan::Stream::host, 0xFF);  // -1: everything is finite
+        if (loss_host_ >= 0) builder.allocate(loss_host_, plan::Stream::host);
+        if (finite_host_ >= 0) {
+            builder.allocate(finite_host_, plan::Stream::host);
+            builder.memset(builder.whole(finite_host_), plan::Stream::host, 0xFF);  // -1: all is finite
+        }
         if (norm_host_ >= 0) builder.allocate(norm_host_, plan::Stream::host);
         if (losses_ >= 0) builder.allocate(losses_, plan::Stream::compute);
         if (workspace_ >= 0) builder.allocate(workspace_, plan::Stream::compute);
         if (cache_ >= 0) builder.allocate(cache_, plan::Stream::compute);
-        parallelism_->set_up_buffers(builder);
+        if (computes()) parallelism_->set_up_buffers(builder);
         parallelism_->setup(builder);
         // Set-up fills it from the checkpoint; without one, the first step makes it, as in PyTorch.
         if (!job_.checkpoint.load.empty() && purpose_ == Purpose::train)
@@ -377,7 +402,7 @@ plan::Plan Program::make_step(std::size_t step) {
         parallelism_->optimizer().zero_grad(builder);
     }
     Variables variables = micro_batches(builder);
-    parallelism_->optimizer().step(builder);
+    parallelism_->optimize();
     parallelism_->after_optimizer();
     {
         const plan::PlanBuilder::Scope scope(builder, plan::Phase::none, -1, -1);

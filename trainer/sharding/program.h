@@ -40,9 +40,9 @@ struct MemoryPrediction {
 };
 
 // The Plans of the ranks of one role. A role is a place in the pipeline: its ranks hold the same stages of
-// the model and do the same. The Program that is made from a job is that of role 0 and owns the others;
-// without pipeline parallelism it is the only one. The module tree is the whole model's in every role, and
-// units are numbered over all roles.
+// the model and do the same. With a parameter server the workers are the first role, each server is another.
+// The Program that is made from a job is that of role 0 and owns the others; without pipeline parallelism it
+// is the only one. The module tree is the whole model's in every role, and units are numbered over all roles.
 class Program {
   public:
     // Throws JobError if the job is impossible (a wrap policy that matches nothing). With checkpoint.load the
@@ -61,7 +61,7 @@ class Program {
     const Program& role(int role) const {
         return role == 0 ? *this : *others_[static_cast<std::size_t>(role) - 1];
     }
-    int role_of(int rank) const { return mesh().pipeline_index(rank); }
+    int role_of(int rank) const { return mesh().role(rank); }
     const Program& of(int rank) const { return role(role_of(rank)); }
 
     const job::Job& job() const { return job_; }
@@ -106,7 +106,11 @@ class Program {
     const Stages* stages() const { return stages_ ? &*stages_ : nullptr; }
     const pipeline::Schedule* schedule() const { return stages_ ? &stages_->schedule : nullptr; }
     // Whether a rank of this role computes losses; of a pipeline, those of the last stage do.
-    bool has_loss() const { return !stages_ || stages_->place_of(stages_->count() - 1) == role_; }
+    bool has_loss() const {
+        return computes() && (!stages_ || stages_->place_of(stages_->count() - 1) == role_);
+    }
+    // Whether it reads samples; servers do not.
+    bool computes() const { return parallelism_->computes(); }
 
     // One batch of held-out samples, forward only (null if nothing is held out), or of texts to continue.
     const plan::Plan* evaluation() const { return evaluation_ ? &*evaluation_ : nullptr; }
@@ -133,6 +137,7 @@ class Program {
     Program(const job::Job& job, std::unique_ptr<Workload> workload, Purpose purpose, int role,
             const Stages* of_another, std::int64_t first_step, const Texts& texts = {});
     void make_plans();
+    void make_server_plans();
     void add_units_of(Program& role);
     void check_messages() const;
     plan::PlanBuilder new_builder(plan::PlanKind kind) const;

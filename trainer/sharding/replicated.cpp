@@ -64,10 +64,10 @@ void Parallelism::sum_over_tensor_group(plan::PlanBuilder& builder, const plan::
         gradient, gradient.bytes, plan::Stream::compute);
 }
 
-Replicated::Replicated(const job::Job& job, plan::Mesh mesh, const model::ModuleTree& tree,
-                       bool shard_optimizer)
+Replicated::Replicated(const job::Job& job, plan::Mesh mesh, const model::ModuleTree& tree, int parts)
     : Parallelism(job, mesh, tree),
       tree_(tree),
+      parts_(parts),
       alone_(job.parallel.mode == job::ParallelMode::none),
       parameter_args_(tree.parameters.size()),
       gradient_args_(tree.parameters.size()),
@@ -78,7 +78,7 @@ Replicated::Replicated(const job::Job& job, plan::Mesh mesh, const model::Module
     for (const model::Parameter* parameter : tree.held) {
         if (parameter->trained) trained_.push_back(parameter);
     }
-    if (shard_optimizer) {
+    if (parts > 0) {
         one_slot();
     } else {
         for (const model::Parameter* p : tree.held) add_whole(*p);
@@ -116,12 +116,12 @@ void Replicated::one_slot() {
             {p->id, total, p->elements(), true, !p->is_vector(), p->is_cut(plan::Group::tensor)});
         total += p->elements();
     }
-    slot.elements = slot.per_rank = (total + mesh_.shard - 1) / mesh_.shard;
+    slot.elements = slot.per_rank = (total + parts_ - 1) / parts_;
     const std::int64_t part = slot.per_rank * kFloat;
     flat_parameters_ = declare({"flat parameters", plan::MemoryCategory::parameters,
-                                plan::MemorySpace::device, part * mesh_.shard, -1, 0});
-    flat_gradients_ = declare({"flat gradients", plan::MemoryCategory::gradients, plan::MemorySpace::device,
-                               part * mesh_.shard, -1, 0});
+                                plan::MemorySpace::device, part * parts_, -1, 0});
+    flat_gradients_ = declare(
+        {"flat gradients", plan::MemoryCategory::gradients, plan::MemorySpace::device, part * parts_, -1, 0});
     for (const plan::Segment& segment : slot.segments) {
         const auto p = static_cast<std::size_t>(segment.parameter);
         parameter_args_[p] = {flat_parameters_, segment.first * kFloat, segment.elements * kFloat};
@@ -186,7 +186,7 @@ plan::Tensor Replicated::new_gradient(const model::Parameter& parameter) {
         builder().allocate(flat_gradients_, plan::Stream::compute);
         const OptimizerSlot& slot = optimizer_.slot(0);
         const std::int64_t used = slot.segments.back().first + slot.segments.back().elements;
-        const std::int64_t padding = slot.per_rank * mesh_.shard - used;
+        const std::int64_t padding = slot.per_rank * parts_ - used;
         if (padding > 0) builder().memset({flat_gradients_, used * kFloat, padding * kFloat});
     }
     return {nullptr, gradient, -1, plan::DType::fp32};

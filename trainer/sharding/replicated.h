@@ -1,6 +1,7 @@
 // Every rank holds every parameter. On one rank this is plain training (mode none); ddp.h adds the averaging
-// of gradients. With a sharded optimizer (ZeRO stage 1), the parameters are consecutive in one buffer and so
-// are their gradients: a rank updates its part of them, and the parts are gathered after the step.
+// of gradients. With `parts` the parameters are consecutive in one buffer of so many parts, and so are their
+// gradients. With a sharded optimizer (ZeRO stage 1) a rank updates its part of them, and the parts are
+// gathered after the step.
 #pragma once
 
 #include "trainer/sharding/parallelism.h"
@@ -9,8 +10,7 @@ namespace shardscope::trainer::sharding {
 
 class Replicated : public Parallelism {
   public:
-    Replicated(const job::Job& job, plan::Mesh mesh, const model::ModuleTree& tree,
-               bool shard_optimizer = false);
+    Replicated(const job::Job& job, plan::Mesh mesh, const model::ModuleTree& tree, int parts = 0);
 
     const std::vector<UnitInfo>& units() const override { return units_; }
     int unit_of(const model::Parameter&) const override { return -1; }
@@ -53,6 +53,8 @@ class Replicated : public Parallelism {
 
     const model::ModuleTree& tree_;
     std::vector<UnitInfo> units_;
+    plan::BufferId flat_parameters_ = -1, flat_gradients_ = -1;  // consecutive ones, in `parts_` parts
+    int parts_;
 
   private:
     void add_whole(const model::Parameter& parameter);
@@ -60,12 +62,11 @@ class Replicated : public Parallelism {
 
     const bool alone_;  // nothing else reduces gradients: the optimizer sums those of a tensor group
     std::vector<const model::Parameter*> trained_;
-    std::vector<plan::Arg> parameter_args_, gradient_args_;      // indexed by parameter id
-    std::vector<std::size_t> slot_of_;                           // indexed by parameter id
-    std::vector<bool> has_gradient_;                             // in this step, indexed by parameter id
-    std::vector<int> uses_left_;                                 // in this backward, indexed by parameter id
-    std::vector<plan::Tensor> sums_;                             // sums of the uses so far in this backward
-    plan::BufferId flat_parameters_ = -1, flat_gradients_ = -1;  // buffers of a sharded optimizer
+    std::vector<plan::Arg> parameter_args_, gradient_args_;  // indexed by parameter id
+    std::vector<std::size_t> slot_of_;                       // indexed by parameter id
+    std::vector<bool> has_gradient_;                         // in this step, indexed by parameter id
+    std::vector<int> uses_left_;                             // in this backward, indexed by parameter id
+    std::vector<plan::Tensor> sums_;                         // sums of the uses so far in this backward
     bool flat_gradients_live_ = false;
 };
 

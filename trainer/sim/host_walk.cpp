@@ -223,6 +223,7 @@ void HostWalk::end_launch() {
 
 // Whether the host waits for the end of what it has just launched.
 bool HostWalk::is_followed(const plan::Op& op) const {
+    if (is_serve_stream(op.stream)) return false;  // the workers come in any order
     return op.kind == plan::OpKind::collective ? walk_.cluster.collectives.blocking
                                                : walk_.cluster.host.carries_out;
 }

@@ -139,9 +139,10 @@ Spread spread_of(const plan::Mesh& mesh, const std::vector<int>& ranks, const Cl
     for (const auto& [node, members] : members_on) {
         spread.fullest = std::max(spread.fullest, members);
         if (members > 1) spread.intra = std::min(spread.intra, share_left(slow_links, false, node));
-        // All ranks of a node share its one link, of which the group's members get this part.
+        // All ranks of a node share its one link, of which the group's members get this part; a server's
+        // messages come one after the other.
         const int ranks_here = std::min(cluster.devices, mesh.ranks - node * cluster.devices);
-        const double links = cluster.inter.shared ? 1.0 / ranks_here : 1.0;
+        const double links = cluster.inter.shared && mesh.servers == 0 ? 1.0 / ranks_here : 1.0;
         const double here = members * links * share_left(slow_links, true, node);
         across = across < 0 ? here : std::min(across, here);
     }
@@ -164,19 +165,33 @@ namespace {
 // and classify() tells those of context groups apart.
 void add_channels(const plan::Mesh& mesh, const Cluster& cluster,
                   const std::vector<job::SlowLink>& slow_links, RankClasses& found) {
+    found.links = 2 * mesh.servers;
     const std::size_t groups = found.communicators.size();
     Numbering<std::pair<int, int>> ends;  // the classes of sender and receiver
     const auto class_of = [&](int rank) { return found.class_of[static_cast<std::size_t>(rank)]; };
     for (RankClass& c : found.classes) {
         const int rank = c.representative;
+        // Both ways of a server's link, which is its own while it carries a message.
+        const auto link_of = [&](int from, int to) {
+            if (mesh.servers == 0 || cluster.device.cores > 0) return -1;
+            return 2 * (std::max(from, to) - mesh.workers()) + (to < from ? 1 : 0);
+        };
         const auto add = [&](int from, int to) {
             const std::size_t number =
                 groups + static_cast<std::size_t>(ends.of({class_of(from), class_of(to)}));
-            c.channels[mesh.channel(from, to)] = static_cast<int>(number);
+            c.channels[mesh.servers > 0 ? mesh.talk(from, to) : mesh.channel(from, to)] =
+                static_cast<int>(number);
             if (number < found.communicators.size()) return;
-            found.communicators.push_back(
-                {spread_of(mesh, {from, to}, cluster, slow_links), {class_of(from), class_of(to)}, 0});
+            found.communicators.push_back({spread_of(mesh, {from, to}, cluster, slow_links),
+                                           {class_of(from), class_of(to)},
+                                           0,
+                                           link_of(from, to)});
         };
+        for (int peer = 0; peer < mesh.ranks && mesh.servers > 0; ++peer) {
+            if (mesh.serves(peer) == mesh.serves(rank)) continue;
+            add(rank, peer);
+            add(peer, rank);
+        }
         for (const int steps : {1, -1}) {
             const int peer = mesh.neighbour(rank, steps);
             if (mesh.pipeline > 1) add(rank, peer);
@@ -216,8 +231,9 @@ RankClasses classify(const plan::Mesh& mesh, const Cluster& cluster,
             if (!sends) return Spread().key();
             return spread_of(mesh, {rank, mesh.neighbour(group, rank, steps)}, cluster, slow_links).key();
         };
+        // Workers of a server are not in step: each is a class.
         found.class_of[r] = starts.of({slowdown[r],
-                                       mesh.pipeline_index(rank),
+                                       mesh.servers > 0 ? rank : mesh.pipeline_index(rank),
                                        {to(plan::Group::pipeline, 1), to(plan::Group::pipeline, -1),
                                         to(plan::Group::context, 1), to(plan::Group::context, -1)}});
     }

@@ -32,6 +32,7 @@ struct CommunicatorClass {
     Spread spread;
     std::vector<int> classes;  // classes of the members
     int ranks = 0;             // total number of members
+    int link = -1;             // of a server, which carries one message at a time; -1: one of its own
 };
 
 struct RankClasses {
@@ -39,6 +40,7 @@ struct RankClasses {
     std::vector<CommunicatorClass> communicators;
     std::vector<int> class_of;  // by rank
     int nodes = 1;              // number of nodes that the ranks occupy
+    int links = 0;              // of servers
 };
 
 // How some ranks, or the members of a rank's communicator, are spread over the nodes, given the slow links.

@@ -26,16 +26,14 @@ struct RoleScript {
 
 struct Script {
     plan::Mesh mesh;
-    std::vector<RoleScript> roles = std::vector<RoleScript>(1);  // by place in the pipeline
+    std::vector<RoleScript> roles = std::vector<RoleScript>(1);  // by role
     std::int64_t count = 1;                                      // number of steps
     bool batches_ahead = false;  // data.workers prepare batches: the host does not wait
     bool tf32 = false;
     int workers = 0;                      // run.workers: cores per node that the ranks may use; 0: all
     std::vector<std::string> unit_names;  // for messages
 
-    const RoleScript& of(int rank) const {
-        return roles[static_cast<std::size_t>(mesh.pipeline_index(rank))];
-    }
+    const RoleScript& of(int rank) const { return roles[static_cast<std::size_t>(mesh.role(rank))]; }
 };
 
 }  // namespace shardscope::trainer::sim

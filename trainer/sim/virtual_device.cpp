@@ -22,7 +22,9 @@ VirtualDevice::VirtualDevice(const RankClasses& ranks, SharedCores cores, Stream
       listener_(listener),
       streams_(ranks.classes.size() * plan::kStreams),
       arrived_(ranks.communicators.size()),
-      host_works_(ranks.classes.size(), false) {}
+      links_(static_cast<std::size_t>(ranks.links)),
+      host_works_(ranks.classes.size(), false),
+      in_turn_(ranks.classes.size(), false) {}
 
 device::StreamEvent VirtualDevice::enqueue(device::StreamIndex stream, const StreamItem& item) {
     StreamState& state = streams_[static_cast<std::size_t>(stream)];
@@ -107,6 +109,7 @@ void VirtualDevice::end(const Job& job) {
     }
     const std::vector<device::StreamIndex> together =
         std::exchange(arrived_[static_cast<std::size_t>(job.communicator)], {});
+    free_link(ranks_.communicators[static_cast<std::size_t>(job.communicator)].link);
     for (const device::StreamIndex stream : together) end_head(stream);
     for (const device::StreamIndex stream : together) start_heads(stream / plan::kStreams);
 }
@@ -116,6 +119,8 @@ void VirtualDevice::end(const Job& job) {
 void VirtualDevice::end_head(device::StreamIndex stream) {
     StreamState& state = streams_[static_cast<std::size_t>(stream)];
     const StreamItem item = state.queue.front();
+    const auto rank_class = static_cast<std::size_t>(stream / plan::kStreams);
+    if (item.op && item.op->exclusive) in_turn_[rank_class] = false;
     state.queue.pop_front();
     state.busy = false;
     ++state.completed;
@@ -145,6 +150,11 @@ bool VirtualDevice::start_head(device::StreamIndex stream) {
         state.queue.pop_front();
         ++state.completed;
         return true;
+    }
+    if (head.op && head.op->exclusive) {
+        const auto turn = in_turn_.begin() + stream / plan::kStreams;
+        if (*turn) return false;
+        *turn = true;
     }
     state.busy = true;
     state.start = now_;
@@ -185,9 +195,31 @@ void VirtualDevice::arrive(device::StreamIndex stream, const StreamItem& item) {
     const CommunicatorClass& communicator = ranks_.communicators[c];
     arrived_[c].push_back(stream);
     if (arrived_[c].size() < communicator.classes.size()) return;
+    if (communicator.link >= 0) {
+        Link& link = links_[static_cast<std::size_t>(communicator.link)];
+        if (link.busy) return link.next.push_back(item.communicator);
+        link.busy = true;
+    }
+    start_collective(item.communicator);
+}
+
+void VirtualDevice::free_link(int number) {
+    if (number < 0) return;
+    Link& link = links_[static_cast<std::size_t>(number)];
+    link.busy = !link.next.empty();
+    if (!link.busy) return;
+    const int next = link.next.front();
+    link.next.pop_front();
+    start_collective(next);
+}
+
+// All members have arrived.
+void VirtualDevice::start_collective(int communicator) {
+    const auto c = static_cast<std::size_t>(communicator);
+    const StreamItem& item = streams_[static_cast<std::size_t>(arrived_[c].back())].queue.front();
     Job job;
-    job.communicator = item.communicator;
-    job.ranks = communicator.ranks;
+    job.communicator = communicator;
+    job.ranks = ranks_.communicators[c].ranks;
     job.beside_work = waiting_ ? 1 : item.beside_work;
     slowed_ = slowed_ || job.beside_work != 1;
     begin(job, static_cast<Time>(std::llround(static_cast<double>(item.duration) * job.beside_work)));

@@ -106,13 +106,21 @@ class VirtualDevice {
     bool start_head(device::StreamIndex stream);
     Time waking(device::StreamIndex stream, int ranks);
     void arrive(device::StreamIndex stream, const StreamItem& item);
+    void start_collective(int communicator);
+    void free_link(int link);
 
     const RankClasses& ranks_;
     const SharedCores cores_;  // per node
     StreamListener& listener_;
     std::vector<StreamState> streams_;
     std::vector<std::vector<device::StreamIndex>> arrived_;  // by communicator
-    std::vector<bool> host_works_;                           // by class
+    struct Link {
+        bool busy = false;
+        std::deque<int> next;  // communicators whose message waits for it
+    };
+    std::vector<Link> links_;
+    std::vector<bool> host_works_;  // by class
+    std::vector<bool> in_turn_;     // by class: an exclusive item runs
     std::priority_queue<Job, std::vector<Job>, std::greater<>> running_;
     std::int64_t running_ranks_ = 0;
     int running_work_ = 0;    // kernels, copies and memsets

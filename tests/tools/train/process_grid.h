@@ -69,10 +69,11 @@ inline std::vector<Point> ddp_on(int processes) {
 }
 
 // "pairs"; "ring" (every third pair, with sums along a ring); "grid"; "onebit_adam", "onebit_lamb";
-// "local_steps".
+// "local_steps"; "server".
 inline std::vector<Point> points_called(const std::string& choice, int processes) {
     if (choice == "grid") return grid_on(processes);
-    if (choice.starts_with("onebit") || choice == "local_steps") return ddp_on(processes);
+    if (choice.starts_with("onebit") || choice == "local_steps" || choice == "server")
+        return ddp_on(processes);
     const std::vector<Point> points = pairs_on(processes);
     if (choice == "pairs") return points;
     if (choice != "ring") throw std::invalid_argument("no points are called " + choice);
@@ -90,6 +91,7 @@ inline job::Job job_called(const std::string& choice, const Point& p, const Samp
         job.optimizer.lr = 1e-3;
         job.optimizer.freeze_step = 2;
     }
+    if (choice == "server") job.parallel.mode = job::ParallelMode::server;
     if (choice == "local_steps") {
         job.train.local_steps = 2;
         job.train.outer_momentum = 0.5;

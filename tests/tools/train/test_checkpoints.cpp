@@ -139,6 +139,25 @@ TEST_F(Checkpoints, OfLocalStepsGoOnBetweenAverages) {
     }
 }
 
+// Servers keep the parameters and the optimizer: a run goes on with others, or as DDP.
+TEST_F(Checkpoints, OfServersGoOnWithAnyNumberOfThem) {
+    const Words served = {"--parallel.mode=server", "--run.ranks=3", "--data.batch=4"};
+    const auto run = [&](Words ranks, const Words& more) {
+        ranks.insert(ranks.end(), more.begin(), more.end());
+        return train_json(gpt(ranks)).at("losses");
+    };
+    const Json whole = run(served, {"--run.steps=8"});
+    run(served, {"--run.steps=5", "--checkpoint.save=" + save()});
+    for (const Words& ranks :
+         {served, Words{"--parallel.mode=server", "--parallel.servers=2", "--run.ranks=4", "--data.batch=4"},
+          Words{"--parallel.mode=ddp", "--run.ranks=2", "--data.batch=4"}}) {
+        const Json further = run(ranks, {"--run.steps=8", "--checkpoint.load=" + save()});
+        ASSERT_EQ(further.size(), 3U);
+        for (std::size_t i = 0; i < 3; ++i)
+            EXPECT_NEAR(further[i].get<double>() / whole[5 + i].get<double>(), 1, 1e-6) << i;
+    }
+}
+
 TEST_F(Checkpoints, OnlyTheNewestAreKept) {
     train_json(gpt({"--run.steps=5", "--checkpoint.every=1", "--checkpoint.keep=last:2",
                     "--checkpoint.save=" + save()}));

@@ -156,6 +156,30 @@ TEST_P(ProcessFailuresOver, AKilledRankZeroEndsAll) {
     expect_waiting(stopped_of_merged(), 0, 3);
 }
 
+// Rank 3 serves the three others. What they have saved before is whole.
+TEST_P(ProcessFailuresOver, AKilledServerEndsAll) {
+    const std::string saved = folder_ / "saved";
+    for (const char* staleness : {"0", "-1"}) {
+        const Words server = {"--parallel.mode=server", std::string("--train.staleness=") + staleness,
+                              "--checkpoint.save=" + saved, "--checkpoint.every=20", "--overwrite"};
+        ProcessRun run(kRanks, job(server));
+        run.start_all();
+        run.await_step();
+        EXPECT_TRUE(within(60, [&] { return fs::exists(saved + "/latest"); }));
+        run.signal(3, SIGKILL);
+        const auto ends = run.ends(kSoon);
+        for (const int rank : {0, 1, 2}) {
+            EXPECT_EQ(ends.at(rank).status, 1) << rank;
+            EXPECT_THAT(ends.at(rank).err, AllOf(HasSubstr("rank 3 (process "), ContainsRegex(kGone)))
+                << rank;
+        }
+        const Json further = train_json({sample("mlp.toml"), "--model.width=64", "--run.steps=100000000",
+                                         "--dry-run", "--checkpoint.load=" + saved, "--format", "json"});
+        EXPECT_GT(further.at("parameters").get<std::int64_t>(), 0);
+        fs::remove_all(saved);
+    }
+}
+
 // Waits for run.timeout twice: a stopped rank 0, with which the others wait, is detected differently from
 // another rank.
 TEST_P(ProcessFailuresOver, AStoppedRankEndsAllInTime) {

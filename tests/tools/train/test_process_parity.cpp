@@ -22,11 +22,13 @@ TEST_P(ProcessParity, LossesAreThoseOfThreads) {
 INSTANTIATE_TEST_SUITE_P(OverTcp, ProcessParity,
                          ::testing::Values(Grid{"tcp", 2, "pairs"}, Grid{"tcp", 4, "pairs"},
                                            Grid{"tcp", 4, "ring"}, Grid{"tcp", 4, "onebit_adam"},
-                                           Grid{"tcp", 2, "onebit_lamb"}, Grid{"tcp", 4, "local_steps"}),
+                                           Grid{"tcp", 2, "onebit_lamb"}, Grid{"tcp", 4, "local_steps"},
+                                           Grid{"tcp", 4, "server"}),
                          name_of);
 INSTANTIATE_TEST_SUITE_P(OverGloo, ProcessParity,
                          ::testing::Values(Grid{"gloo", 2, "pairs"}, Grid{"gloo", 4, "pairs"},
-                                           Grid{"gloo", 4, "ring"}, Grid{"gloo", 2, "onebit_adam"}),
+                                           Grid{"gloo", 4, "ring"}, Grid{"gloo", 2, "onebit_adam"},
+                                           Grid{"gloo", 4, "server"}),
                          name_of);
 #ifdef SHARDSCOPE_HAS_MPI
 INSTANTIATE_TEST_SUITE_P(OverMpi, ProcessParity,
