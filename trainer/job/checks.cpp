@@ -513,6 +513,35 @@ void Checks::onebit() const {
     no(job_.parallel.pipeline > 1, "parallel.pipeline", "need all layers on each rank; set the key to 1");
 }
 
+// What keeps its gradients or parameters on the device cannot have its optimizer on the host.
+void Checks::offload() const {
+    if (!job_.memory.offload.optimizer) return;
+    const char* const kKey = "memory.offload";
+    if (job_.fsdp.cpu_offload) {
+        refuse(kKey, "fsdp.cpu_offload",
+               "with fsdp.cpu_offload the optimizer is on the host already; omit \"optimizer\", or "
+               "fsdp.cpu_offload");
+    }
+    if (job_.parallel.mode == ParallelMode::fsdp && !traits(job_.fsdp.sharding_strategy).shards) {
+        refuse(kKey, "fsdp.sharding_strategy",
+               "NO_SHARD sums its gradients where they stay, on the device; use FULL_SHARD or SHARD_GRAD_OP");
+    }
+    if (is_onebit(job_.optimizer.type)) {
+        refuse(kKey, "optimizer.type",
+               "1-bit optimizers exchange their momentum on the device; use \"adam\" or \"lamb\"");
+    }
+    if (job_.parallel.mode != ParallelMode::ddp) return;
+    if (job_.ddp.shard_optimizer) {
+        refuse(kKey, "ddp.shard_optimizer",
+               "a sharded optimizer keeps all parameters in one buffer on the device; set parallel.mode to "
+               "\"fsdp\"");
+    }
+    if (job_.ddp.gradient_as_bucket_view) {
+        refuse(kKey, "ddp.gradient_as_bucket_view",
+               "gradients that are views of a bucket cannot leave the device without it; set it to false");
+    }
+}
+
 void Checks::rest() const {
     if (job_.checkpoint.every && job_.checkpoint.save.empty()) {
         refuse("checkpoint.every", "checkpoint.save",

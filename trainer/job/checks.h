@@ -36,6 +36,7 @@ class Checks {
         precision();
         optimizer();
         onebit();
+        offload();
         rest();
     }
 
@@ -70,6 +71,7 @@ class Checks {
     void loss_scale();
     void optimizer();
     void onebit() const;
+    void offload() const;
     void rest() const;
 
     Job& job_;
