@@ -19,12 +19,11 @@ void ActivationOffload::begin_layer(const Module& layer, const plan::Tensor& inp
         copy_out(layers_.back(), input);
     }
     layers_.push_back({.module = layer.id});
-    builder_.watch(&made_);
+    builder_.watch(made_);
 }
 
 void ActivationOffload::end_layer() {
     if (!tape_.recording()) return;
-    builder_.watch(nullptr);
     tape_.hook([this, index = layers_.size() - 1] { begin_backward(index); });
 }
 
@@ -85,6 +84,7 @@ void ActivationOffload::fetch(Layer& layer) {
 }
 
 void ActivationOffload::begin_backward(std::size_t index) {
+    builder_.end_watch(made_);
     Layer& layer = layers_[index];
     fetch(layer);
     if (layer.fetched >= 0) builder_.wait(layer.fetched, plan::Stream::compute);

@@ -22,6 +22,7 @@ inline constexpr std::int64_t kSmallestOffload = std::int64_t{64} << 10;  // byt
 class ActivationOffload {
   public:
     ActivationOffload(plan::PlanBuilder& builder, plan::Tape& tape) : builder_(builder), tape_(tape) {}
+    ~ActivationOffload() { builder_.end_watch(made_); }
     ActivationOffload(const ActivationOffload&) = delete;  // nodes of the tape refer to it
     ActivationOffload& operator=(const ActivationOffload&) = delete;
 

@@ -99,8 +99,11 @@ class PlanBuilder {
     Tensor new_tensor(std::string name, MemoryCategory category, std::int64_t elements,
                       DType dtype = DType::fp32, Stream stream = Stream::compute,
                       MemorySpace space = MemorySpace::device);
-    // Adds the storage of each tensor that is made from now on to `made`; null: no longer.
-    void watch(std::vector<std::weak_ptr<Storage>>* made) { watched_ = made; }
+    // Adds the storage of each tensor that is made from now on to `made`, until another one or the end.
+    void watch(std::vector<std::weak_ptr<Storage>>& made) { watched_ = &made; }
+    void end_watch(const std::vector<std::weak_ptr<Storage>>& made) {
+        if (watched_ == &made) watched_ = nullptr;
+    }
     BufferId new_buffer(Buffer buffer);
     void allocate(BufferId buffer, Stream stream);
     void free(BufferId buffer);

@@ -82,6 +82,8 @@ class Space {
     Values layouts(const Strategy& strategy) const;
     bool can_be_fully() const;
     Values limiters(const std::string& layout, const Values& others) const;
+    // The job's memory.offload, and the optimizer.
+    std::string on_host() const { return to_text(job::Offload{true, job_.memory.offload.activations}); }
     std::vector<std::vector<job::Override>> halves() const;
     std::vector<std::vector<job::Override>> offloads(const Values& of_fsdp, const Values& of_memory,
                                                      bool updates) const;
@@ -170,6 +172,7 @@ std::vector<Strategy> Space::ddp() const {
         for (Strategy strategy : all) {
             set(strategy.settings, with_hook(job_, hook));
             strategy.once = traits(job::parse_comm_hook(hook).kind).keeps_error;
+            strategy.updates = strategy.updates && hook == hooks.front();
             hooked.push_back(std::move(strategy));
         }
     }
@@ -247,12 +250,14 @@ std::vector<std::vector<job::Override>> Space::offloads(const Values& of_fsdp, c
 void Space::combine(const Strategy& strategy, std::vector<std::vector<job::Override>>& into) const {
     const Values all_layouts = layouts(strategy);
     for (const std::string& layout : all_layouts) combine(strategy, layout, {}, into);
+    if (strategy.updates && !given(kMemoryOffload) && !given(kOffload) && !job_.memory.offload.optimizer)
+        combine(strategy, all_layouts.front(), {{kMemoryOffload, on_host()}}, into);
     if (strategy.once && job_.train.accumulation_sync) return;
     for (const std::vector<job::Override>& half : halves())
         combine(strategy, all_layouts.front(), half, into);
 }
 
-// `instead`: settings that replace the job's batch; keys that make little difference then keep one value.
+// `instead`: settings that replace the job's; keys that make little difference then keep one value.
 void Space::combine(const Strategy& strategy, const std::string& layout,
                     const std::vector<job::Override>& instead,
                     std::vector<std::vector<job::Override>>& into) const {
@@ -280,18 +285,19 @@ void Space::combine(const Strategy& strategy, const std::string& layout,
         {kPrefetch, prefetches},
         {kLimiter, all_limiters},
         {kParam, strategy.units ? values(kParam, {narrow(), "fp32"}) : only(kParam, "fp32")},
-        {kBatch, instead.empty() ? values(kBatch, {}) : Values{instead.front().value}},
+        {kBatch, values(kBatch, {})},
     };
     std::vector<std::vector<job::Override>> all = {strategy.settings};
     all.front().push_back({kLayout, layout});
-    if (!instead.empty()) all.front().push_back(instead.back());
     if (!strategy.units && !given(kReduce)) all.front().push_back({kReduce, "fp32"});
     multiply(all, kWrap,
              strategy.units ? values(kWrap, given(kWrap) ? Values{} : wraps_for(job_)) : Values{wrap});
-    multiply(all, offloads(strategy.shards ? values(kOffload, {"false", "true"}) : only(kOffload, "false"),
-                           values(kMemoryOffload, instead.empty() ? Values{"none", "optimizer"} : Values{}),
-                           strategy.updates));
+    const bool updates = !instead.empty() && instead.front().key == kMemoryOffload;
+    multiply(all, offloads(strategy.shards && !updates ? values(kOffload, {"false", "true"})
+                                                       : only(kOffload, "false"),
+                           values(kMemoryOffload, {}), strategy.updates));
     for (const auto& [key, key_values] : axes) multiply(all, key, key_values);
+    for (std::vector<job::Override>& settings : all) set(settings, instead);
     if (fully && !given(kWrap)) add_loops(strategy, all);
     into.insert(into.end(), std::make_move_iterator(all.begin()), std::make_move_iterator(all.end()));
 }
