@@ -30,6 +30,7 @@
 #include "trainer/kernels/reductions.h"
 #include "trainer/kernels/rms_norm.h"
 #include "trainer/kernels/rotary.h"
+#include "trainer/kernels/vectorize.h"
 
 namespace shardscope::trainer::kernels {
 namespace {
@@ -359,6 +360,46 @@ void add_float_benchmarks() {
     });
 }
 
+// What the host's optimizer does with memory.offload: parameters that no cache holds, 28 bytes of each moved
+// (p, g, m, v read, p, m, v written), on two threads. `triad` moves the same bytes with one addition for each
+// number that it writes.
+constexpr int kHosts = 2;
+constexpr std::size_t kHostParameters = std::size_t{16} << 20;  // of a thread
+
+SHARDSCOPE_VECTOR_CLONES
+void triad(float* __restrict__ param, const float* __restrict__ grad, float* __restrict__ m,
+           float* __restrict__ v, std::size_t n) {
+    for (std::size_t i = 0; i + kLanes <= n; i += kLanes) {
+        for (std::size_t l = 0; l < kLanes; ++l) param[i + l] += grad[i + l];
+        for (std::size_t l = 0; l < kLanes; ++l) m[i + l] += grad[i + l];
+        for (std::size_t l = 0; l < kLanes; ++l) v[i + l] += grad[i + l];
+    }
+}
+
+using HostUpdate = void (*)(float*, const float*, float*, float*, std::size_t);
+
+void add_host_benchmark(const char* name, HostUpdate update) {
+    const auto run = [update](benchmark::State& state) {
+        static std::array<std::array<Floats, 4>, kHosts> all;
+        std::array<Floats, 4>& own = all[static_cast<std::size_t>(state.thread_index())];
+        for (Floats& numbers : own) numbers.resize(kHostParameters, 1e-3f);
+        for (auto _ : state)
+            update(own[0].data(), own[1].data(), own[2].data(), own[3].data(), kHostParameters);
+        state.SetBytesProcessed(state.iterations() * static_cast<std::int64_t>(28 * kHostParameters));
+    };
+    benchmark::RegisterBenchmark(name, run)->Threads(kHosts)->UseRealTime();
+}
+
+void add_host_benchmarks() {
+    add_host_benchmark("host/triad", triad);
+    add_host_benchmark("host/adam", [](float* param, const float* grad, float* m, float* v, std::size_t n) {
+        adam(param, grad, m, v, n, {1e-6, 0.9, 0.999, 1e-8, 0.0}, 10);
+    });
+    add_host_benchmark("host/adamw", [](float* param, const float* grad, float* m, float* v, std::size_t n) {
+        adamw(param, grad, m, v, n, {1e-6, 0.9, 0.999, 1e-8, 0.01}, 10);
+    });
+}
+
 }  // namespace
 }  // namespace shardscope::trainer::kernels
 
@@ -366,6 +407,7 @@ int main(int argc, char** argv) {
     namespace k = shardscope::trainer::kernels;
     benchmark::AddCustomContext("OpenBLAS", k::Blas::get().core());
     benchmark::AddCustomContext("bfloat16", k::bf16_matmul_method());
+    k::add_host_benchmarks();
     k::add_float_benchmarks();
     k::add_benchmarks<float>();
     k::add_benchmarks<k::Bf16>();

@@ -95,6 +95,7 @@ TEST(Account, AgreesWithTheAllocatorOfARealRun) {
             EXPECT_EQ(real.units, predicted.units);
             EXPECT_EQ(real.modules, predicted.modules);
             EXPECT_EQ(real.where, predicted.where);
+            EXPECT_EQ(real.spaces, predicted.spaces);
         }
     }
 }

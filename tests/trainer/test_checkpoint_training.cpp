@@ -154,6 +154,12 @@ TEST_F(GoingOn, IsTheSameBitForBitAtTheSameNumberOfRanks) {
         {"fsdp2", [](job::Job& then) { then.fsdp.layout = job::FsdpLayout::fsdp2; }},
         {"lean", [](job::Job& then) { then.fsdp.layout = job::FsdpLayout::lean; }},
         {"offload", [](job::Job& then) { then.fsdp.cpu_offload = true; }},
+        {"optimizer on the host", [](job::Job& then) { then.memory.offload.optimizer = true; }},
+        {"the same with ddp",
+         [](job::Job& then) {
+             then.parallel.mode = job::ParallelMode::ddp;
+             then.memory.offload.optimizer = true;
+         }},
         {"SHARD_GRAD_OP",
          [](job::Job& then) { then.fsdp.sharding_strategy = job::ShardingStrategy::shard_grad_op; }},
         {"NO_SHARD", [](job::Job& then) { then.fsdp.sharding_strategy = job::ShardingStrategy::no_shard; }},

@@ -239,6 +239,12 @@ TEST(TiedEmbeddings, AreRefusedWhereTheEndsCannotExchangeThem) {
         refusal(job),
         "model.tied_embeddings: the ends of the pipeline exchange the gradient of their copies, which is "
         "on the host then; set fsdp.cpu_offload to false");
+    job.fsdp.cpu_offload = false;
+    job.memory.offload.optimizer = true;
+    EXPECT_EQ(
+        refusal(job),
+        "model.tied_embeddings: the ends of the pipeline exchange the gradient of their copies, which is "
+        "on the host then; set memory.offload to \"none\" or \"activations\"");
 }
 
 }  // namespace TEST_FILE

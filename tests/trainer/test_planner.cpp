@@ -53,7 +53,8 @@ TEST(Planner, CompressesGradientsWhereTheWireIsTheLimit) {
                                       {"parallel.mode", {"ddp"}},
                                       {"ddp.shard_optimizer", {"false"}},
                                       {"data.batch", {"2"}},
-                                      {"memory.activation_checkpointing", {"none"}}});
+                                      {"memory.activation_checkpointing", {"none"}},
+                                      {"memory.offload", {"none"}}});
     ASSERT_EQ(rows.size(), 3u);
     const auto row_of = [&](const char* hook) -> const Row& {
         return *std::find_if(rows.begin(), rows.end(),
@@ -186,6 +187,7 @@ TEST(Planner, RowsThatDoNotFitAreTimedOnlyOnRequest) {
     const Planned planned("");
     std::vector<Given> given = kFew;
     given.push_back({"fsdp.layout", {"fsdp1"}});
+    given.push_back({"memory.offload", {"none"}});
     given.push_back({"data.batch", {"2"}});
     const auto all = planned.search(given);
     // Slightly less than the fastest needs: it no longer fits, but the smallest still does.

@@ -69,10 +69,11 @@ TEST(PlannerSpace, BeginsWithTheJobItself) {
 // 5 wraps x 2 offload x 2 checkpointing x 3 prefetch x 2 limiter x 2 precision = 240 of each of two
 // strategies, and 40 each of fully_shard and of half the batch, without prefetch and limiter; NO_SHARD: 5
 // wraps x 2 x 2 precision = 20, twice; ddp with and without a sharded optimizer: 2 x 2 checkpointing, twice.
-// With fully_shard 8 of each strategy wrap every second block, and 8 of FULL_SHARD keep the last one.
+// With fully_shard 8 of each strategy wrap every second block, and 8 of FULL_SHARD keep the last one. With the
+// optimizer on the host 20 of each of the two, without prefetch and limiter, and 2 of ddp.
 TEST(PlannerSpace, KeysWithoutEffectKeepOneValue) {
     const auto all = Planned("").candidates({});
-    EXPECT_EQ(all.size(), 2u * 320 + 40 + 8 + 2 * 8 + 8);
+    EXPECT_EQ(all.size(), 2u * 320 + 40 + 8 + 2 * 8 + 8 + 2 * 20 + 2);
     for (const Candidate& candidate : all) {
         if (value_of(candidate, "fsdp.sharding_strategy") != "NO_SHARD") continue;
         EXPECT_EQ(value_of(candidate, "fsdp.backward_prefetch"), "BACKWARD_PRE");
@@ -103,6 +104,25 @@ TEST(PlannerSpace, TriesTheLayoutsOfPytorchAndHalfOfTheBatch) {
     EXPECT_THAT(
         values_of(Planned("").candidates({{"fsdp.layout", {"fsdp1"}}, {"data.batch", {"2"}}}), "fsdp.layout"),
         ElementsAre("fsdp1"));
+}
+
+// Under the job's own prefetch, limiter and layout, and not where the optimizer is on the host already.
+TEST(PlannerSpace, TriesTheOptimizerOnTheHost) {
+    int offloaded = 0;
+    for (const Candidate& candidate : Planned("").candidates({})) {
+        if (value_of(candidate, "memory.offload") != "optimizer") continue;
+        ++offloaded;
+        EXPECT_EQ(value_of(candidate, "fsdp.cpu_offload"), "false");
+        EXPECT_EQ(value_of(candidate, "fsdp.layout"), "fsdp1");
+        EXPECT_NE(value_of(candidate, "ddp.shard_optimizer"), "true");
+        EXPECT_NE(value_of(candidate, "fsdp.sharding_strategy"), "NO_SHARD");
+    }
+    EXPECT_EQ(offloaded, 2 * 20 + 2);
+    EXPECT_THAT(values_of(Planned("").candidates({{"memory.offload", {"activations"}}}), "memory.offload"),
+                ElementsAre("activations"));
+    const Planned planned("");
+    EXPECT_THAT(values_of(last_resorts({}, planned.make_job, planned.cluster_of), "memory.offload"),
+                ElementsAre("activations", "none", "optimizer", "optimizer+activations"));
 }
 
 TEST(PlannerSpace, AJobOfFullyShardIsPlannedInBothLayouts) {
@@ -189,7 +209,7 @@ TEST(PlannerSpace, KeysOfTheCommandLineStayFixed) {
 
 TEST(PlannerSpace, AStrategyOnTheCommandLineLeavesNoOther) {
     const auto all = Planned("").candidates({{"fsdp.sharding_strategy", {"SHARD_GRAD_OP"}}});
-    EXPECT_EQ(all.size(), 320u + 8);
+    EXPECT_EQ(all.size(), 320u + 8 + 20);
     EXPECT_THAT(values_of(all, "fsdp.sharding_strategy"), ElementsAre("SHARD_GRAD_OP"));
     EXPECT_THAT(values_of(all, "parallel.mode"), ElementsAre("fsdp"));
     EXPECT_THAT(values_of(Planned("").candidates({{"parallel.mode", {"ddp"}}}), "parallel.mode"),
@@ -198,7 +218,7 @@ TEST(PlannerSpace, AStrategyOnTheCommandLineLeavesNoOther) {
 
 TEST(PlannerSpace, AnyKeyCanHaveSeveralValues) {
     const auto all = Planned("").candidates({{"train.accumulation", {"1", "2"}}});
-    EXPECT_EQ(all.size(), 2u * (504 + 80 + 2 * 8 + 8));
+    EXPECT_EQ(all.size(), 2u * (504 + 80 + 2 * 8 + 8 + 42));
     EXPECT_THAT(values_of(all, "train.accumulation"), ElementsAre("1", "2"));
 }
 

@@ -296,6 +296,58 @@ TEST(SimJobs, BertOf2BillionNeedsTwoV100) {
     EXPECT_NEAR(static_cast<double>(peak.bytes) / (1 << 30), 22.92, 0.01);
 }
 
+// ZeRO-Offload's model: the V100 has 2 bytes of each parameter, and the host 16 with Adam's moments, of which
+// 10 are pinned: fp32 and fp16 parameters, gradients.
+TEST(SimJobs, ThirteenBillionParametersFitOneV100WithTheOptimizerOnTheHost) {
+    const std::string sample = std::string(SHARDSCOPE_SAMPLES) + "/offload.toml";
+    const Cluster cluster = load_cluster("v100_pcie");
+    const auto run_with = [&](const char* offload) {
+        const job::Job job = job::load_job(sample, {{"memory.offload", offload}});
+        const sharding::Program program(placed_on(job, cluster));
+        const SimResult result = simulate(program, cluster, options_of(job, cluster));
+        EXPECT_EQ(result.of(0).peak.bytes, program.predict().peak.bytes);
+        EXPECT_EQ(result.of(0).peak.spaces, program.predict().peak.spaces);
+        return result.of(0).peak;
+    };
+    EXPECT_THROW(run_with("none"), executor::OutOfMemory);
+    constexpr std::int64_t kParameters = 13'105'459'200;
+    EXPECT_THROW(run_with("optimizer"), executor::OutOfMemory) << "activations of 40 layers";
+    const plan::MemoryPeak peak = run_with("optimizer+activations");
+    const auto pinned = peak.spaces[static_cast<std::size_t>(plan::MemorySpace::pinned)];
+    EXPECT_EQ(peak.at_peak[static_cast<std::size_t>(plan::MemoryCategory::parameters)], 2 * kParameters);
+    EXPECT_GT(pinned, 10 * kParameters);
+    EXPECT_LT(pinned, 11 * kParameters);
+    EXPECT_NEAR(static_cast<double>(peak.spaces[static_cast<std::size_t>(plan::MemorySpace::host)]),
+                8.0 * kParameters, 1e6);
+}
+
+// On a bus that is fast enough kernels hide the copies of activations; on a slow one a step is as long as they
+// are, out in the forward and back in the backward.
+TEST(SimJobs, AStepGrowsByTheCopiesOfOffloadThatAreNotHidden) {
+    Cluster cluster = load_cluster("v100_pcie");
+    const auto job_with = [](const char* offload) {
+        return job::parse_job(
+            "[run]\nsteps = 4\ndevice = 'sim'\n[parallel]\nmode = 'none'\n[model]\nlayers = 24\nwidth = "
+            "4096\n[data]\nbatch = 4096\n[memory]\noffload = '" +
+                std::string(offload) + "'\n",
+            "job.toml");
+    };
+    const auto seconds = [&](const char* offload) {
+        return simulate(job_with(offload), cluster).average_step_s;
+    };
+    double copied = 0;
+    const sharding::Program program(job_with("activations"));
+    for (const plan::Op& op : testing::steady(program).ops)
+        if (op.kind == plan::OpKind::memcpy && op.stream == plan::Stream::post_backward)
+            copied += static_cast<double>(op.bytes);
+    ASSERT_GT(copied, 1e9);
+    const double alone = seconds("none");
+    cluster.copy.to_host = cluster.copy.to_device = copied / (0.2 * alone);
+    EXPECT_NEAR(seconds("activations"), alone, 0.03 * alone);
+    cluster.copy.to_host = cluster.copy.to_device = copied / (4 * alone);
+    EXPECT_NEAR(seconds("activations"), 8 * alone, 0.8 * alone);
+}
+
 // What the optimizer updates is fp32 in every precision; what is gathered and computed with is half of it in
 // both narrow types. A V100 has tensor cores for fp16 only, an A100 for both at the same rate.
 TEST(SimJobs, Fp16TakesTheMemoryOfBf16AndItsOwnRate) {

@@ -7,12 +7,13 @@
 
 namespace shardscope::traces::schema {
 
-inline constexpr std::array<std::string_view, 16> kPlanKeys = {"parallel.mode",
+inline constexpr std::array<std::string_view, 17> kPlanKeys = {"parallel.mode",
                                                                "fsdp.sharding_strategy",
                                                                "fsdp.shard_group",
                                                                "fsdp.wrap",
                                                                "fsdp.cpu_offload",
                                                                "memory.activation_checkpointing",
+                                                               "memory.offload",
                                                                "ddp.shard_optimizer",
                                                                "ddp.comm_hook",
                                                                "ddp.comm_hook_start",

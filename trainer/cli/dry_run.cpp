@@ -116,7 +116,16 @@ std::string plans_text(const sharding::Program& role, const plan::PlanLabels& la
     const plan::MemoryPeak peak = role.predict().peak;
     out += fmt::format("Predicted peak per rank: {} bytes, {} MiB\n", traces::store::grouped(peak.bytes),
                        traces::store::grouped(static_cast<double>(peak.bytes) / (1 << 20), 1));
-    return out + peak_table(peak);
+    out += peak_table(peak);
+    const job::Job& job = role.job();
+    if (job.fsdp.cpu_offload || job.memory.offload != job::Offload()) {
+        const auto of = [&](plan::MemorySpace space) {
+            return traces::store::grouped(peak.spaces[static_cast<std::size_t>(space)]);
+        };
+        out += fmt::format("On the host: at most {} bytes pinned, {} bytes pageable\n",
+                           of(plan::MemorySpace::pinned), of(plan::MemorySpace::host));
+    }
+    return out;
 }
 
 nlohmann::ordered_json steady_step(const sharding::Program& role) {
@@ -164,6 +173,9 @@ std::string dry_run_json(const sharding::Program& program) {
     json["at_peak"] = categories_json(prediction.peak.at_peak);
     json["where"] = prediction.peak.where;
     json["step_peaks"] = prediction.steps;
+    for (const plan::MemorySpace space : {plan::MemorySpace::pinned, plan::MemorySpace::host})
+        json["host_peak_bytes"][std::string(traces::schema::name(space))] =
+            prediction.peak.spaces[static_cast<std::size_t>(space)];
     json["parameters"] = parameter_count(program);
     json["units"] = nlohmann::ordered_json::array();
     for (const sharding::UnitInfo& unit : program.units()) {

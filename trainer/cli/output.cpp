@@ -86,6 +86,8 @@ std::vector<std::string> options(const job::Job& job) {
     }
     if (!job.memory.activation_checkpointing.names.empty())
         words.push_back("checkpointing " + to_text(job.memory.activation_checkpointing));
+    if (job.memory.offload != defaults.memory.offload)
+        words.push_back("offload of " + to_text(job.memory.offload));
     if (job.train.accumulation > 1) {
         words.push_back(fmt::format("{} micro-batches per step{}", job.train.accumulation,
                                     job.train.accumulation_sync ? "" : " (no_sync)"));

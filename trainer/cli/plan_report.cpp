@@ -41,7 +41,11 @@ std::vector<Column<Row>> decided_columns() {
         {"strategy", Align::left, [](const Row& r) { return strategy_of(r.job); }},
         {"wrap", Align::left, [](const Row& r) { return text_of_units(r.job, "fsdp.wrap"); }},
         {"offload", Align::left,
-         [](const Row& r) { return yes_no(text_of_gathers(r.job, "fsdp.cpu_offload")); }},
+         [](const Row& r) {
+             const bool memory = r.job.memory.offload != job::Offload();
+             return memory ? to_text(r.job.memory.offload) + (r.job.fsdp.cpu_offload ? ", yes" : "")
+                           : yes_no(text_of_gathers(r.job, "fsdp.cpu_offload"));
+         }},
         {"checkpointing", Align::left,
          [](const Row& r) { return text_of(r.job, "memory.activation_checkpointing"); }},
         {"prefetch", Align::left,

@@ -16,6 +16,7 @@ std::string text_of(const RunResult& own) {
         .add_all(peak.units)
         .add_all(peak.modules)
         .add(peak.where)
+        .add_all(peak.spaces)
         .add(own.active.front())
         .add(own.reserved.front())
         .text();
@@ -30,6 +31,8 @@ void append(RunResult& all, const std::string& text) {
     peak.units = message.numbers<std::int64_t>();
     peak.modules = message.numbers<std::int64_t>();
     peak.where = message.text();
+    const auto spaces = message.numbers<std::int64_t>();
+    std::copy_n(spaces.begin(), std::min(spaces.size(), peak.spaces.size()), peak.spaces.begin());
     all.peaks.push_back(std::move(peak));
     all.active.push_back(message.number<std::int64_t>());
     all.reserved.push_back(message.number<std::int64_t>());

@@ -531,6 +531,8 @@ void Checks::local_steps() const {
        "replace the all-reduce of \"ddp\"; set the key to it, or omit train.local_steps");
     no(is_onebit(job_.optimizer.type), "optimizer.type",
        "have momentum of their own, which 1-bit optimizers exchange; choose adamw or lamb");
+    no(job_.memory.offload.optimizer, "memory.offload",
+       "average the parameters where the optimizer is; omit \"optimizer\"");
     no(job_.ddp.shard_optimizer, "ddp.shard_optimizer",
        "need the whole optimizer on each rank; omit the key");
     no(job_.ddp.gradient_as_bucket_view, "ddp.gradient_as_bucket_view", "have no buckets; omit the key");
@@ -568,6 +570,8 @@ void Checks::server() const {
     no(job_.parallel.pipeline > 1, "parallel.pipeline",
        "has workers that are one rank each; set the key to 1");
     no(job_.parallel.expert > 1, "parallel.expert", "has workers that are one rank each; set the key to 1");
+    no(job_.memory.offload.optimizer, "memory.offload",
+       "has workers without an optimizer; omit \"optimizer\"");
     no(job_.parallel.sync_batch_norm, "parallel.sync_batch_norm",
        "has workers that do not meet; set the key to false");
     no(train.reports_norm(), train.clip_norm > 0 ? "train.clip_norm" : "train.gradient_norm",
@@ -576,6 +580,35 @@ void Checks::server() const {
     no(takes_norms && (train.staleness != 0 || job_.parallel.servers > 1), "optimizer.type",
        "takes norms of parameters only alone and in step; set the key to \"sgd\", \"adam\" or \"adamw\", or "
        "parallel.servers to 1 and train.staleness to 0");
+}
+
+// What keeps its gradients or parameters on the device cannot have its optimizer on the host.
+void Checks::offload() const {
+    if (!job_.memory.offload.optimizer) return;
+    const char* const kKey = "memory.offload";
+    if (job_.fsdp.cpu_offload) {
+        refuse(kKey, "fsdp.cpu_offload",
+               "with fsdp.cpu_offload the optimizer is on the host already; omit \"optimizer\", or "
+               "fsdp.cpu_offload");
+    }
+    if (job_.parallel.mode == ParallelMode::fsdp && !traits(job_.fsdp.sharding_strategy).shards) {
+        refuse(kKey, "fsdp.sharding_strategy",
+               "NO_SHARD sums its gradients where they stay, on the device; use FULL_SHARD or SHARD_GRAD_OP");
+    }
+    if (is_onebit(job_.optimizer.type)) {
+        refuse(kKey, "optimizer.type",
+               "1-bit optimizers exchange their momentum on the device; use \"adam\" or \"lamb\"");
+    }
+    if (job_.parallel.mode != ParallelMode::ddp) return;
+    if (job_.ddp.shard_optimizer) {
+        refuse(kKey, "ddp.shard_optimizer",
+               "a sharded optimizer keeps all parameters in one buffer on the device; set parallel.mode to "
+               "\"fsdp\"");
+    }
+    if (job_.ddp.gradient_as_bucket_view) {
+        refuse(kKey, "ddp.gradient_as_bucket_view",
+               "gradients that are views of a bucket cannot leave the device without it; set it to false");
+    }
 }
 
 void Checks::rest() const {

@@ -38,6 +38,7 @@ class Checks {
         onebit();
         local_steps();
         server();
+        offload();
         rest();
     }
 
@@ -74,6 +75,7 @@ class Checks {
     void onebit() const;
     void local_steps() const;
     void server() const;
+    void offload() const;
     void rest() const;
 
     Job& job_;

@@ -305,8 +305,20 @@ struct PrecisionSection {
     bool scales_loss() const { return param == Precision::fp16 || reduce == Precision::fp16; }
 };
 
+// What is in host memory while the device does not need it.
+struct Offload {
+    bool optimizer = false;    // the state, the parameters that it updates, and their gradients
+    bool activations = false;  // what the forward saves for the backward
+    bool operator==(const Offload&) const = default;
+};
+
+// "none", "optimizer", "activations" or both, joined by "+"; JobError for anything else.
+Offload parse_offload(const std::string& text);
+std::string to_text(const Offload& offload);
+
 struct MemorySection {
     ModuleSelection activation_checkpointing;
+    Offload offload;
     std::int64_t gemm_workspace_bytes = 0;  // for each of the two matmul handles (forward, backward)
 };
 

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "trainer/kernels/cost.h"
+#include "trainer/model/activation_offload.h"
 #include "trainer/model/layer_tools.h"
 #include "trainer/model/layers.h"
 
@@ -37,8 +38,12 @@ plan::Tensor call_stage(Graph& graph, Module& parent, const plan::Tensor& input)
     plan::Tensor x = input;
     const std::size_t end = std::min(graph.stage.end, parent.children().size());
     for (std::size_t i = graph.stage.first; i < end; ++i) {
+        Module& child = *parent.children()[i];
         if (graph.cached && i + 1 == end) x = last_rows(graph, x);
-        x = call(graph, *parent.children()[i], x);
+        ActivationOffload* const offload = unwrapped(child).is_layer ? graph.offload : nullptr;
+        if (offload) offload->begin_layer(child, x);
+        x = call(graph, child, x);
+        if (offload) offload->end_layer();
     }
     return x;
 }

@@ -126,6 +126,10 @@ bool trains(const Module& module) {
                        [](const auto& child) { return trains(*child); });
 }
 
+const Module& unwrapped(const Module& module) {
+    return module.is_wrapper() ? unwrapped(*module.children().front()) : module;
+}
+
 plan::Tensor call(Graph& graph, Module& module, const plan::Tensor& input) {
     const plan::PlanBuilder::Scope scope(graph.builder, graph.builder.phase(), module.id,
                                          graph.builder.unit());

@@ -85,6 +85,8 @@ class ParameterStore {
     virtual void gradient_ready(const Parameter& parameter, plan::Tensor gradient) = 0;
 };
 
+class ActivationOffload;
+
 // An activation that the matmul before it computed along with the sum (model.fused_activation): `output` is
 // what the activation's module returns when called with the buffer `of`.
 struct Activated {
@@ -146,6 +148,7 @@ struct Graph : GraphSettings {
     // rotary table), and the rows of what the experts compute.
     plan::Tensor shared = {};
     Routed routed = {};
+    ActivationOffload* offload = nullptr;  // null: what is saved stays on the device
     const Cached* cached = nullptr;  // null: every token of each sequence is in this forward
 
     plan::Tensor activation(std::string name, std::int64_t elements) const {
@@ -233,6 +236,9 @@ class Module {
 
 // Whether a parameter that the module or one inside it reads is trained.
 bool trains(const Module& module);
+
+// The module itself, or the one that a wrapper contains.
+const Module& unwrapped(const Module& module);
 
 // Calls a module as nn.Module.__call__ does, inside its range. For a checkpointed module only the input is
 // kept; its backward first recomputes its forward, in the phase `recompute`.

@@ -18,8 +18,13 @@ std::int64_t& at(std::vector<std::int64_t>& bytes, int id) {
 
 void AllocationCounter::change(const Plan& plan, const Op& op, int sign) {
     const Buffer& buffer = plan.buffers[static_cast<std::size_t>(op.args[0].buffer)];
-    if (buffer.space != MemorySpace::device) return;
     const std::int64_t bytes = sign * buffer.bytes;
+    const auto space = static_cast<std::size_t>(buffer.space);
+    if (buffer.space != MemorySpace::device) {
+        of_hosts_[space] += bytes;
+        peak_.spaces[space] = std::max(peak_.spaces[space], of_hosts_[space]);
+        return;
+    }
     live_ += bytes;
     by_category_[static_cast<std::size_t>(buffer.category)] += bytes;
     at(by_unit_, buffer.unit) += bytes;
@@ -28,7 +33,9 @@ void AllocationCounter::change(const Plan& plan, const Op& op, int sign) {
     if (plan.kind == PlanKind::setup || live_ <= peak_.bytes) return;
     peak_ = {live_, by_category_, by_unit_, by_module_,
              fmt::format("{} step, {}, allocating {}", kPlanKindNames[static_cast<std::size_t>(plan.kind)],
-                         traces::schema::name(op.phase), buffer.name)};
+                         traces::schema::name(op.phase), buffer.name),
+             peak_.spaces};
+    peak_.spaces[space] = live_;
 }
 
 void MemoryAccount::walk(const Plan& plan) {

@@ -1,5 +1,5 @@
-// Counts allocated bytes by category. Counted over a Plan alone, in host program order, they predict before a
-// run what PyTorch would report as allocated.
+// Counts allocated bytes, those of the device by category. Counted over a Plan alone, in host program order,
+// they predict before a run what PyTorch would report as allocated.
 #pragma once
 
 #include <array>
@@ -12,6 +12,7 @@
 namespace shardscope::trainer::plan {
 
 using CategoryBytes = std::array<std::int64_t, traces::schema::kMemoryCategories>;
+using SpaceBytes = std::array<std::int64_t, traces::schema::kMemorySpaces>;
 
 struct MemoryPeak {
     std::int64_t bytes = 0;
@@ -19,9 +20,11 @@ struct MemoryPeak {
     // The same bytes by FSDP unit and by module: index i + 1 for id i, index 0 for bytes that belong to none.
     std::vector<std::int64_t> units, modules;
     std::string where;  // "steady step, backward, allocating net.0 flat_param.grad (unsharded)"
+    // The most bytes that each space had at a time, set-up included but for the device's.
+    SpaceBytes spaces{};
 };
 
-// Counts device memory only; allocations of the set-up do not raise the peak.
+// Of device memory, allocations of the set-up do not raise the peak.
 class AllocationCounter {
   public:
     void allocated(const Plan& plan, const Op& op) { change(plan, op, 1); }
@@ -42,6 +45,7 @@ class AllocationCounter {
 
     std::int64_t live_ = 0;
     std::int64_t recent_ = 0;
+    SpaceBytes of_hosts_{};  // of the other spaces
     CategoryBytes by_category_{};
     std::vector<std::int64_t> by_unit_, by_module_;
     MemoryPeak peak_;

@@ -24,8 +24,19 @@ Storage::Storage(PlanBuilder& builder, BufferId buffer)
 Storage::~Storage() {
     if (builder_lives_.expired()) return;
     --builder_->storages_;
+    if (away_) return;
     builder_->at_the_end(
         [this] { builder_->append(OpKind::free, Stream::host).args = {builder_->whole(buffer_)}; });
+}
+
+void Storage::leave() {
+    builder_->free(buffer_);
+    away_ = true;
+}
+
+void Storage::come_back(Stream stream) {
+    builder_->allocate(buffer_, stream);
+    away_ = false;
 }
 
 PlanBuilder::Scope::Scope(PlanBuilder& builder, Phase phase, int module, int unit)
@@ -106,7 +117,9 @@ Tensor PlanBuilder::new_tensor(std::string name, MemoryCategory category, std::i
     const BufferId id =
         new_buffer({std::move(name), category, space, elements * size_of(dtype), unit_, module_});
     allocate(id, stream);
-    return {std::make_shared<Storage>(*this, id), whole(id), -1, dtype};
+    Tensor made{std::make_shared<Storage>(*this, id), whole(id), -1, dtype};
+    if (watched_) watched_->push_back(made.storage);
+    return made;
 }
 
 void PlanBuilder::allocate(BufferId buffer, Stream stream) {

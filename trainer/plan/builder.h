@@ -29,11 +29,15 @@ class Storage {
     Storage(const Storage&) = delete;
     Storage& operator=(const Storage&) = delete;
     BufferId buffer() const { return buffer_; }
+    // Between the two the buffer has no memory, and so no content.
+    void leave();
+    void come_back(Stream stream);
 
   private:
     PlanBuilder* builder_;
     std::weak_ptr<const bool> builder_lives_;  // expires if planning was abandoned
     BufferId buffer_;
+    bool away_ = false;
 };
 
 // A shared reference to (part of) a buffer. `value` is its identity on the tape, which keeps the gradient
@@ -108,6 +112,11 @@ class PlanBuilder {
     Tensor new_tensor(std::string name, MemoryCategory category, std::int64_t elements,
                       DType dtype = DType::fp32, Stream stream = Stream::compute,
                       MemorySpace space = MemorySpace::device);
+    // Adds the storage of each tensor that is made from now on to `made`, until another one or the end.
+    void watch(std::vector<std::weak_ptr<Storage>>& made) { watched_ = &made; }
+    void end_watch(const std::vector<std::weak_ptr<Storage>>& made) {
+        if (watched_ == &made) watched_ = nullptr;
+    }
     BufferId new_buffer(Buffer buffer);
     void allocate(BufferId buffer, Stream stream);
     void free(BufferId buffer);
@@ -180,6 +189,7 @@ class PlanBuilder {
     int open_ranges_ = 0;
     bool muted_ = false;
     std::optional<Stream> turn_;
+    std::vector<std::weak_ptr<Storage>>* watched_ = nullptr;
     Op forgotten_;      // the latest operation while muted
     int storages_ = 0;  // Storage objects that are alive
     std::exception_ptr failure_;

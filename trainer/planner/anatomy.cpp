@@ -1,5 +1,7 @@
 #include "trainer/planner/anatomy.h"
 
+#include <algorithm>
+
 #include "trainer/job/strategy.h"
 #include "trainer/model/models.h"
 #include "trainer/sim/simulator.h"
@@ -25,7 +27,9 @@ int stage_of(const job::Job& job) {
 
 double activations(const job::Job& job, double k) {
     const job::ModelSection& model = job.model;
-    const double s = model.context, b = job.data.batch, h = model.width, layers = model.layers;
+    const double s = model.context, b = job.data.batch, h = model.width;
+    // Of offloaded ones the device has those of three layers at most (model/activation_offload.h).
+    const double layers = job.memory.offload.activations ? std::min(model.layers, 3) : model.layers;
     const double scores =
         model.attention == job::AttentionKind::fused ? 0 : (2 * k + 1) * model.heads * s / h;
     const double block = s * b * h * (16 * k + 2 + scores);
@@ -67,13 +71,14 @@ Anatomy anatomy_of(const Row& row, const sim::Cluster& cluster) {
         return (static_cast<double>(row.peak.at_peak[static_cast<std::size_t>(categories)]) + ...);
     };
     using traces::schema::MemoryCategory;
+    const bool updates_on_host = job.memory.offload.optimizer;
     const auto sharded_from = [&](const char* name, double bytes, int stage, double simulated,
                                   const char* categories) {
         Anatomy::Part part;
         part.name = name;
         for (int z = 0; z < kZeroStages; ++z)
             part.bytes[static_cast<std::size_t>(z)] = z >= stage ? bytes / d : bytes;
-        part.here = out.offloaded ? 0 : part.bytes[static_cast<std::size_t>(out.stage)];
+        part.here = out.offloaded || (updates_on_host && stage < 3) ? 0 : part.bytes[static_cast<std::size_t>(out.stage)];
         part.simulated = simulated;
         part.categories = categories;
         return part;

@@ -15,6 +15,7 @@ inline constexpr const char* kLimiter = "fsdp.limit_all_gathers";
 inline constexpr const char* kParam = "precision.param";
 inline constexpr const char* kReduce = "precision.reduce";
 inline constexpr const char* kCheckpointing = "memory.activation_checkpointing";
+inline constexpr const char* kMemoryOffload = "memory.offload";
 inline constexpr const char* kBatch = "data.batch";
 inline constexpr const char* kLayout = "fsdp.layout";
 inline constexpr const char* kAccumulation = "train.accumulation";

@@ -183,6 +183,8 @@ double states_in(const job::Job& job) {
 // `shards`: the parts of a copy.
 Kept kept_by(const job::Job& job, int shards, int data) {
     const double gradients = job.train.freeze.names.empty() ? 1 : 0;
+    const bool on_host = job.memory.offload.optimizer;  // with gradients, but for those on their way
+    if (!gathers(job) && on_host) return {kFp32Bytes, kFp32Bytes, 0, 0};
     if (!gathers(job)) {
         const bool zero_1 = job.parallel.mode == job::ParallelMode::ddp && job.ddp.shard_optimizer;
         const double states = states_in(job) / (zero_1 ? data : 1);
@@ -192,7 +194,9 @@ Kept kept_by(const job::Job& job, int shards, int data) {
         return static_cast<double>(plan::size_of(sharding::dtype_of(precision)));
     };
     Kept kept;
-    if (!job.fsdp.cpu_offload) {
+    if (on_host) {
+        kept.always = kept.in_optimizer = bytes(job.precision.param) / shards;
+    } else if (!job.fsdp.cpu_offload) {
         kept.always = kFp32Bytes * (1 + states_in(job)) / shards;
         kept.in_optimizer = kFp32Bytes * (1 + states_in(job) + gradients) / shards;
     }
@@ -267,8 +271,8 @@ std::int64_t least_bytes(const job::Job& job, const pipeline::Schedule& schedule
 }  // namespace
 
 const Pieces& LowerBounds::pieces_of_row(const Row& row, const sim::Cluster& cluster, bool splits) {
-    static constexpr std::array<std::string_view, 6> kElsewhere = {kPipeline,     kSchedule, kVirtualStages,
-                                                                   kAccumulation, kSharding, kShardGroup};
+    static constexpr std::array<std::string_view, 7> kElsewhere = {
+        kPipeline, kSchedule, kVirtualStages, kAccumulation, kSharding, kShardGroup, kMemoryOffload};
     std::string key = splits ? "splits" : "";
     for (const job::Override& own : row.settings) {
         if (std::find(kElsewhere.begin(), kElsewhere.end(), own.key) == kElsewhere.end())
@@ -295,7 +299,9 @@ LowerBound LowerBounds::of(const Row& row, const sim::Cluster& cluster) {
             [](const pipeline::Action& action) { return action.kind == ActionKind::backward_weight; });
         const Pieces& pieces = pieces_of_row(row, cluster, splits);
         const Links links(job, cluster);
-        const Figures figures = figures_of(job, pieces, schedule.stages(), links);
+        Figures figures = figures_of(job, pieces, schedule.stages(), links);
+        if (job.memory.offload.activations)  // a few layers' are on the device, however many there are
+            for (StageFigures& stage : figures) stage.saved = 0;
         return {least_bytes(job, schedule, figures, links.mesh()),
                 longest_path(schedule, figures, links, pieces.message)};
     } catch (const job::JobError&) {  // the search says what is impossible

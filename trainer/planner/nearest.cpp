@@ -100,10 +100,28 @@ Axis layouts(const job::Job& job) {
     return {fully};
 }
 
+// What else may be on the host.
+Axis offloads(const job::Job& job) {
+    const job::Offload own = job.memory.offload;
+    Axis axis;
+    for (const bool parameters : {false, true}) {
+        for (const job::Offload memory : {own, job::Offload{true, own.activations},
+                                          job::Offload{own.optimizer, true}, job::Offload{true, true}}) {
+            Value value;
+            if (parameters != job.fsdp.cpu_offload)
+                value.push_back({"fsdp.cpu_offload", parameters ? "true" : "false"});
+            if (memory != own) value.push_back({"memory.offload", to_text(memory)});
+            const bool less = job.fsdp.cpu_offload && !parameters && !memory.optimizer;
+            if (value.empty() || less || (parameters && memory.optimizer)) continue;
+            if (std::find(axis.begin(), axis.end(), value) == axis.end()) axis.push_back(std::move(value));
+        }
+    }
+    return axis;
+}
+
 std::vector<Axis> axes_of(const job::Job& job) {
     const bool fsdp = job.parallel.mode == job::ParallelMode::fsdp;
-    std::vector<Axis> axes = {wraps(job), checkpointings(job), strategies(job), batches(job)};
-    if (!job.fsdp.cpu_offload) axes.push_back({{{"fsdp.cpu_offload", "true"}}});
+    std::vector<Axis> axes = {wraps(job), checkpointings(job), strategies(job), batches(job), offloads(job)};
     if (job.model.attention == job::AttentionKind::plain) axes.push_back({{{"model.attention", "fused"}}});
     if (fsdp && job.fsdp.backward_prefetch != job::BackwardPrefetch::none)
         axes.push_back({{{"fsdp.backward_prefetch", "NONE"}}});

@@ -28,6 +28,7 @@ job::Job small_job(job::Job job, const char* schedule) {
     job.train.validate_every = 0;
     job.data.validation = job.data.test = 0;
     job.checkpoint = {};
+    job.memory.offload = {};
     if (traits(job.fsdp.sharding_strategy).shards) {
         job.fsdp.sharding_strategy = job::ShardingStrategy::full_shard;
         job.fsdp.shard_group = 0;

@@ -31,13 +31,14 @@ struct Strategy {
     bool shards = false;   // it shards parameters, which may be offloaded
     bool gathers = false;  // it gathers: prefetch and limiter matter
     bool frees = false;    // it frees units after their forward
+    bool updates = false;  // its optimizer may be on the host alone (memory.offload)
     bool once = false;     // it compresses gradients, which it does once in a step
 };
 
 // Keys that the strategies and the axes below decide.
 constexpr std::array kDecided = {kMode,          kSharding, kShardGroup, kShardOptimizer, kCommHook,
                                  kOffload,       kWrap,     kPrefetch,   kLimiter,        kParam,
-                                 kCheckpointing, kBatch,    kLayout};
+                                 kCheckpointing, kBatch,    kLayout,     kMemoryOffload};
 
 // The search space of one job, whose keys outside kDecided are fixed.
 class Space {
@@ -81,7 +82,11 @@ class Space {
     Values layouts(const Strategy& strategy) const;
     bool can_be_fully() const;
     Values limiters(const std::string& layout, const Values& others) const;
+    // The job's memory.offload, and the optimizer.
+    std::string on_host() const { return to_text(job::Offload{true, job_.memory.offload.activations}); }
     std::vector<std::vector<job::Override>> halves() const;
+    std::vector<std::vector<job::Override>> offloads(const Values& of_fsdp, const Values& of_memory,
+                                                     bool updates) const;
     void add_loops(const Strategy& strategy, std::vector<std::vector<job::Override>>& all) const;
     void combine(const Strategy& strategy, std::vector<std::vector<job::Override>>& into) const;
     void combine(const Strategy& strategy, const std::string& layout,
@@ -110,7 +115,7 @@ Values Space::shard_groups() const {
 }
 
 void Space::add_sharded(const std::string& name, std::vector<Strategy>& into) const {
-    Strategy strategy{{{kMode, "fsdp"}, {kSharding, name}}, true, true, true, name == "FULL_SHARD"};
+    Strategy strategy{{{kMode, "fsdp"}, {kSharding, name}}, true, true, true, name == "FULL_SHARD", true};
     set(strategy.settings, without_hook(job_));
     if (name.starts_with("HYBRID")) {
         Values groups = shard_groups();
@@ -123,8 +128,8 @@ void Space::add_sharded(const std::string& name, std::vector<Strategy>& into) co
         return;
     }
     if (given(kShardGroup) || job_.fsdp.shard_group > 0) strategy.settings.push_back({kShardGroup, "0"});
-    if (name == "NO_SHARD") strategy.shards = strategy.gathers = false;
-    if (name == "ZERO_1") strategy.units = strategy.shards = strategy.gathers = false;
+    if (name == "NO_SHARD") strategy.shards = strategy.gathers = strategy.updates = false;
+    if (name == "ZERO_1") strategy.units = strategy.shards = strategy.gathers = strategy.updates = false;
     into.push_back(strategy);
 }
 
@@ -153,7 +158,8 @@ std::vector<Strategy> Space::ddp() const {
     // These need the whole optimizer, and reduce no gradients that a hook could compress.
     const bool whole = is_onebit(job_.optimizer.type) || job_.train.local_steps > 0;
     for (const std::string& sharded : values(kShardOptimizer, whole ? Values{} : Values{"false", "true"}))
-        all.push_back({{{kMode, "ddp"}, {kShardOptimizer, sharded}}});
+        all.push_back({.settings = {{kMode, "ddp"}, {kShardOptimizer, sharded}},
+                       .updates = sharded == "false" && !whole});
     if (whole) return all;
     Values hooks;
     if (const Values* own = given(kCommHook)) {
@@ -173,6 +179,7 @@ std::vector<Strategy> Space::ddp() const {
         for (Strategy strategy : all) {
             set(strategy.settings, with_hook(job_, hook));
             strategy.once = traits(job::parse_comm_hook(hook).kind).keeps_error;
+            strategy.updates = strategy.updates && hook == hooks.front();
             hooked.push_back(std::move(strategy));
         }
     }
@@ -195,7 +202,7 @@ std::vector<Strategy> Space::strategies() const {
         } else if (mode == "ddp") {
             for (Strategy& strategy : ddp()) all.push_back(std::move(strategy));
         } else {
-            Strategy strategy{{{kMode, mode}}};
+            Strategy strategy{.settings = {{kMode, mode}}, .updates = true};
             set(strategy.settings, without_hook(job_));
             all.push_back(std::move(strategy));
         }
@@ -233,15 +240,31 @@ std::vector<std::vector<job::Override>> Space::halves() const {
              {kAccumulation, std::to_string(job_.train.accumulation * 2)}}};
 }
 
+// Pairs of fsdp.cpu_offload and memory.offload. The optimizer is not offloaded twice.
+std::vector<std::vector<job::Override>> Space::offloads(const Values& of_fsdp, const Values& of_memory,
+                                                        bool updates) const {
+    std::vector<std::vector<job::Override>> pairs;
+    for (const std::string& fsdp : of_fsdp) {
+        for (const std::string& memory : of_memory) {
+            const bool possible = (updates && fsdp == "false") || !memory.starts_with("optimizer");
+            if (possible || given(kMemoryOffload))
+                pairs.push_back({{kOffload, fsdp}, {kMemoryOffload, memory}});
+        }
+    }
+    return pairs;
+}
+
 void Space::combine(const Strategy& strategy, std::vector<std::vector<job::Override>>& into) const {
     const Values all_layouts = layouts(strategy);
     for (const std::string& layout : all_layouts) combine(strategy, layout, {}, into);
+    if (strategy.updates && !given(kMemoryOffload) && !given(kOffload) && !job_.memory.offload.optimizer)
+        combine(strategy, all_layouts.front(), {{kMemoryOffload, on_host()}}, into);
     if (strategy.once && job_.train.accumulation_sync) return;
     for (const std::vector<job::Override>& half : halves())
         combine(strategy, all_layouts.front(), half, into);
 }
 
-// `instead`: settings that replace the job's batch; keys that make little difference then keep one value.
+// `instead`: settings that replace the job's; keys that make little difference then keep one value.
 void Space::combine(const Strategy& strategy, const std::string& layout,
                     const std::vector<job::Override>& instead,
                     std::vector<std::vector<job::Override>>& into) const {
@@ -265,19 +288,23 @@ void Space::combine(const Strategy& strategy, const std::string& layout,
         all_limiters = only(kLimiter, limiter);
     }
     const std::vector<std::pair<std::string, Values>> axes = {
-        {kWrap, strategy.units ? values(kWrap, given(kWrap) ? Values{} : wraps_for(job_)) : Values{wrap}},
-        {kOffload, strategy.shards ? values(kOffload, {"false", "true"}) : only(kOffload, "false")},
         {kCheckpointing, values(kCheckpointing, given(kCheckpointing) ? Values{} : checkpointings_for(job_))},
         {kPrefetch, prefetches},
         {kLimiter, all_limiters},
         {kParam, strategy.units ? values(kParam, {narrow(), "fp32"}) : only(kParam, "fp32")},
-        {kBatch, instead.empty() ? values(kBatch, {}) : Values{instead.front().value}},
+        {kBatch, values(kBatch, {})},
     };
     std::vector<std::vector<job::Override>> all = {strategy.settings};
     all.front().push_back({kLayout, layout});
-    if (!instead.empty()) all.front().push_back(instead.back());
     if (!strategy.units && !given(kReduce)) all.front().push_back({kReduce, "fp32"});
+    multiply(all, kWrap,
+             strategy.units ? values(kWrap, given(kWrap) ? Values{} : wraps_for(job_)) : Values{wrap});
+    const bool updates = !instead.empty() && instead.front().key == kMemoryOffload;
+    multiply(all, offloads(strategy.shards && !updates ? values(kOffload, {"false", "true"})
+                                                       : only(kOffload, "false"),
+                           values(kMemoryOffload, {}), strategy.updates));
     for (const auto& [key, key_values] : axes) multiply(all, key, key_values);
+    for (std::vector<job::Override>& settings : all) set(settings, instead);
     if (fully && !given(kWrap)) add_loops(strategy, all);
     into.insert(into.end(), std::make_move_iterator(all.begin()), std::make_move_iterator(all.end()));
 }
@@ -327,8 +354,6 @@ std::vector<std::vector<job::Override>> Space::last_resorts() const {
         (job_.model.attention == job::AttentionKind::plain ||
          (job_.model.type == job::ModelType::bert && job_.model.attention == job::AttentionKind::automatic));
     const std::vector<std::pair<std::string, Values>> axes = {
-        {kWrap, values(kWrap, given(kWrap) ? Values{} : wraps_for(job_))},
-        {kOffload, only_or(kOffload, {"true", "false"})},
         {kCheckpointing, values(kCheckpointing, given(kCheckpointing) ? Values{} : checkpointings_for(job_))},
         {kPrefetch, only(kPrefetch, "NONE")},
         {kParam, values(kParam, {narrow(), "fp32"})},
@@ -352,6 +377,11 @@ std::vector<std::vector<job::Override>> Space::last_resorts() const {
         std::vector<std::vector<job::Override>> some = started;
         multiply(some, kLayout, {layout});
         multiply(some, kLimiter, limiters(layout, {"true"}));
+        multiply(some, kWrap, values(kWrap, given(kWrap) ? Values{} : wraps_for(job_)));
+        multiply(some, offloads(only_or(kOffload, {"true", "false"}),
+                                only_or(kMemoryOffload,
+                                        {"none", "optimizer", "activations", "optimizer+activations"}),
+                                true));
         for (const auto& [key, key_values] : axes) multiply(some, key, key_values);
         all.insert(all.end(), std::make_move_iterator(some.begin()), std::make_move_iterator(some.end()));
     }
@@ -442,6 +472,18 @@ void multiply(std::vector<std::vector<job::Override>>& all, const std::string& k
         for (const std::string& value : values) {
             longer.push_back(settings);
             longer.back().push_back({key, value});
+        }
+    }
+    all = std::move(longer);
+}
+
+void multiply(std::vector<std::vector<job::Override>>& all,
+              const std::vector<std::vector<job::Override>>& settings) {
+    std::vector<std::vector<job::Override>> longer;
+    for (const auto& own : all) {
+        for (const auto& more : settings) {
+            longer.push_back(own);
+            longer.back().insert(longer.back().end(), more.begin(), more.end());
         }
     }
     all = std::move(longer);

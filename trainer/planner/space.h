@@ -30,6 +30,10 @@ void add_once(std::vector<std::string>& values, const std::string& value);
 void multiply(std::vector<std::vector<job::Override>>& all, const std::string& key,
               const std::vector<std::string>& values);
 
+// The same with each of several settings.
+void multiply(std::vector<std::vector<job::Override>>& all,
+              const std::vector<std::vector<job::Override>>& settings);
+
 // Settings of keys that are set already replace those.
 void set(std::vector<job::Override>& settings, const std::vector<job::Override>& more);
 

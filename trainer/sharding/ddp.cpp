@@ -145,6 +145,7 @@ std::unique_ptr<Parallelism> Ddp::with_what_it_learned(const job::Job& job) cons
 
 // If gradients are views, they are where their bucket is.
 void Ddp::place(const Bucket& bucket) {
+    if (offload_) return;  // its memory is that of one reduction
     builder().allocate(bucket.buffer, plan::Stream::compute);
     if (!options_.gradient_as_bucket_view) return;
     for (const model::Parameter* p : bucket.parameters) {
@@ -159,7 +160,8 @@ void Ddp::rebuild_buckets() {
     std::vector<plan::BufferId> old;
     for (const Bucket& bucket : buckets_) old.push_back(bucket.buffer);
     const auto free_old = [&] {
-        for (const plan::BufferId buffer : old) builder().free(buffer);
+        for (const plan::BufferId buffer : old)
+            if (!offload_) builder().free(buffer);
     };
     // Gradients that are views of an old bucket are moved.
     std::vector<std::pair<const model::Parameter*, plan::Arg>> moved;
@@ -258,6 +260,7 @@ void Ddp::setup(plan::PlanBuilder& builder) {
         builder.order(plan::Stream::post_backward, plan::Stream::compute);
         builder.kernel(plan::Kernel::split, "unflatten", args, {});
     }
+    copy_parameters_out(builder);
 }
 
 void Ddp::begin_step(plan::PlanBuilder& builder) {
@@ -343,6 +346,7 @@ void Ddp::gradient_ready(const model::Parameter& parameter, plan::Tensor gradien
 }
 
 void Ddp::gradient_complete(const model::Parameter& parameter) {
+    if (offload_ && (!synchronizes_ || &parameter == waiting_)) return leave_device(parameter);
     if (!synchronizes_ || counts_only_ || &parameter == waiting_) return;
     if (!are_ordered()) ready_order_.push_back(&parameter);
     copy_to_bucket(parameter);
@@ -354,12 +358,12 @@ void Ddp::copy_to_bucket(const model::Parameter& parameter) {
     const plan::PlanBuilder::Scope scope(builder(), plan::Phase::backward, builder().module(), bucket.unit);
     const plan::Arg slot = slot_in_bucket(parameter);
     plan::Arg& gradient = gradient_arg(parameter);
+    if (offload_ && bucket.pending == bucket.parameters.size())
+        builder().allocate(bucket.buffer, plan::Stream::compute);
     if (gradient.buffer != slot.buffer || gradient.offset != slot.offset) {
         builder().kernel(plan::Kernel::cat, "copy_to_bucket", {slot, gradient}, {});
-        if (options_.gradient_as_bucket_view) {
-            builder().free(gradient.buffer);
-            gradient = slot;
-        }
+        if (options_.gradient_as_bucket_view || offload_) builder().free(gradient.buffer);
+        if (options_.gradient_as_bucket_view) gradient = slot;
     }
     --bucket.pending;
 }
@@ -371,7 +375,19 @@ void Ddp::launch_ready_buckets() {
                                              bucket.unit);
         builder().order(plan::Stream::compute, plan::Stream::post_backward);
         reduce(bucket);
+        if (offload_) leave_device(bucket);
     }
+}
+
+void Ddp::leave_device(const Bucket& bucket) {
+    for (const model::Parameter* p : bucket.parameters) {
+        const plan::Arg gradient = slot_in_bucket(*p);
+        if (is_last_gradient(*p))
+            divide(optimizer_.slot(slot_of(*p)), gradient, plan::Stream::post_backward);
+        copy_gradient_out(*p, gradient);
+    }
+    builder().free(bucket.buffer);
+    arrive(bucket.parameters);
 }
 
 void Ddp::reduce(const Bucket& bucket) {
@@ -415,7 +431,7 @@ void Ddp::end_backward() {
         }
         builder().order(plan::Stream::post_backward, plan::Stream::compute);
         for (const Bucket& bucket : buckets_) {
-            if (options_.gradient_as_bucket_view) break;
+            if (options_.gradient_as_bucket_view || offload_) break;
             const plan::PlanBuilder::Scope scope(builder(), plan::Phase::backward, 0, bucket.unit);
             const plan::PlanBuilder::Range range(builder(),
                                                  "torch.distributed.ddp.reducer::copy_bucket_to_grad");

@@ -77,6 +77,8 @@ class Ddp final : public Replicated {
     bool repeats_sums() const { return accumulation_sync_ && micro_.count > 1; }
     void copy_to_bucket(const model::Parameter& parameter);
     void launch_ready_buckets();
+    using Replicated::leave_device;
+    void leave_device(const Bucket& bucket);  // after its reduction, with memory.offload
     void reduce(const Bucket& bucket);
     HookBucket as_hook_sees(const Bucket& bucket) const;
     // Whether the gradients of this step pass the hook. One that keeps an error begins when buckets stay.

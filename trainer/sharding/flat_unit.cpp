@@ -48,13 +48,14 @@ FlatUnit::FlatUnit(const UnitOptions& options, Parallelism& owner, int module, s
     slot.parameter = {shard_, 0, shard_bytes(plan::DType::fp32)};
     slot.gradient = {gradient_, 0, shard_bytes(plan::DType::fp32)};
     slot.along = options.shard_group();
+    keep_shard(owner);
+    set_on_device(slot, 0, info_.shard_elements);
     owner.add_slot(std::move(slot));
 }
 
 void FlatUnit::setup(plan::PlanBuilder& builder, bool sync_module_states) {
     const plan::Stream stream = options_.stream();
-    builder.allocate(shard_, stream);
-    if (options_.offload && trained_) builder.allocate(gradient_, stream);
+    allocate_shard(builder);
     const plan::Arg shard = builder.whole(shard_);
     if (!sync_module_states) {
         builder.memset(shard, stream);  // padding stays zero
@@ -120,8 +121,8 @@ void FlatUnit::gather(plan::PlanBuilder& builder) {
     const plan::Arg full = builder.whole(full_);
     plan::Arg from = low_precision_ ? low_precision_.view
                      : on_device_   ? on_device_.view
-                                    : builder.whole(shard_);
-    if (options_.param != plan::DType::fp32 && !low_precision_) {
+                                    : builder.whole(options_.keeps_shard ? on_device_shard_ : shard_);
+    if (options_.param != plan::DType::fp32 && !low_precision_ && !options_.keeps_shard) {
         // With lean, the shard is converted into its place; with NO_SHARD, that is all.
         const plan::Arg place = own_part(full_, options_.param);
         builder.cast("cast", place, options_.param, from, plan::DType::fp32, info_.shard_elements, kStream);

@@ -42,15 +42,15 @@ Fsdp::Fsdp(const job::Job& job, const model::ModuleTree& tree)
       // fully_shard has no limiter: its memory is reused in stream order.
       limits_(job.fsdp.limit_all_gathers && job.fsdp.layout != job::FsdpLayout::fsdp2),
       offload_(job.fsdp.cpu_offload),
+      optimizer_on_host_(job.memory.offload.optimizer),
       divisor_(job.data_ranks() * job.train.accumulation),
       unit_of_(tree.parameters.size(), -1) {
-    if (offload_) optimizer_.keep_gradients();
+    if (offload_ || optimizer_on_host_) optimizer_.keep_gradients();
     UnitOptions options;
     options.mesh = mesh_;
     options.param = dtype_of(job.precision.param);
     options.reduce = dtype_of(job.precision.reduce);
     options.shards = strategy_.shards;
-    options.offload = offload_;
     options.lean = options_.layout == job::FsdpLayout::lean;
     options.aligned = options_.layout == job::FsdpLayout::fsdp1;
     options.keeps_replicas = options_.layout == job::FsdpLayout::fsdp2;
@@ -66,6 +66,10 @@ Fsdp::Fsdp(const job::Job& job, const model::ModuleTree& tree)
         wrapper->units.push_back(id);
         for (const model::Parameter* p : parameters) unit_of_[static_cast<std::size_t>(p->id)] = id;
         options.experts = parameters.front()->is_cut(plan::Group::expert);
+        // What is frozen has no optimizer.
+        options.keeps_shard = optimizer_on_host_ && std::any_of(parameters.begin(), parameters.end(),
+                                                                [](const auto* p) { return p->trained; });
+        options.offload = offload_ || options.keeps_shard;
         State state;
         state.is_root = wrapper->is_root;
         state.frees_after_forward = frees[w];
@@ -79,6 +83,11 @@ Fsdp::Fsdp(const job::Job& job, const model::ModuleTree& tree)
         prepares_ = prepares_ || state.unit->prepares();
         infos_.push_back(state.unit->info());
         units_.push_back(std::move(state));
+    }
+    trained_slots_.resize(units_.size());
+    for (std::size_t s = 0; s < optimizer_.slots().size(); ++s) {
+        const OptimizerSlot& slot = optimizer_.slot(s);
+        if (slot.trained()) trained_slots_[static_cast<std::size_t>(slot.unit)].push_back(s);
     }
     // The program gives fully_shard the order (set_modules_to_forward_prefetch).
     if (options_.layout == job::FsdpLayout::fsdp2) {
@@ -146,6 +155,11 @@ void Fsdp::setup(plan::PlanBuilder& builder) {
                                              static_cast<int>(u));
         units_[u].unit->setup(builder, options_.sync_module_states);
     }
+    if (!optimizer_on_host_) return;
+    const plan::EventId copied = builder.new_event();  // the states of rank 0
+    builder.record(copied, plan::Stream::compute);
+    builder.host_wait(copied);
+    optimizer_.copy_parameters(builder);
 }
 
 void Fsdp::begin_step(plan::PlanBuilder& builder) {
@@ -402,9 +416,16 @@ void Fsdp::post_backward(int id) {
     // What ends with the backward is reduced then.
     if (reduces(id) && !at(id).ends_with_backward) {
         unit(id).reduce(builder(), divisor_);
+        if (optimizer_on_host_) gradients_leave(id);
     } else {
         unit(id).keep_gradients(builder());
     }
+}
+
+void Fsdp::gradients_leave(int id) {
+    const plan::EventId arrived = builder().new_event();
+    builder().record(arrived, plan::Stream::post_backward);
+    optimizer_.arrive(builder(), trained_slots_[static_cast<std::size_t>(id)], arrived, micro_.last());
 }
 
 void Fsdp::end_backward() {

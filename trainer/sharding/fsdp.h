@@ -70,6 +70,7 @@ class Fsdp final : public Parallelism {
     void prefetch_backward(int unit);
     void leave_backward_nodes(model::Graph& graph, int unit);
     void run_post_backward_hook(int unit);
+    void gradients_leave(int unit);
     void carry_free_events();
     std::vector<bool> frees_after_forward(const job::Job& job, const model::ModuleTree& tree,
                                           const std::vector<WrappedModule>& wrapped) const;
@@ -98,7 +99,9 @@ class Fsdp final : public Parallelism {
     // Whether units are gathered and freed only as the schedule of a pipeline says, not around their modules.
     bool by_schedule() const { return mesh_.pipeline > 1 && !evaluating_; }
     bool prepares_ = false;  // whether gathers begin on the pre_unshard stream
-    bool offload_ = false;
+    bool offload_ = false;  // fsdp.cpu_offload
+    bool optimizer_on_host_ = false;  // memory.offload: the device keeps shards in the type that it gathers
+    std::vector<std::vector<std::size_t>> trained_slots_;  // by unit
     // With NO_SHARD in low precision, a unit's copy, including the root's, is freed after each use (PyTorch's
     // post_reshard).
     bool frees_copies_ = false;

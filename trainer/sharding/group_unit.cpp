@@ -31,6 +31,7 @@ GroupUnit::GroupUnit(const UnitOptions& options, Parallelism& owner, GroupPendin
         buffer(" shards", plan::MemoryCategory::parameters, shard_bytes(plan::DType::fp32), options.space()));
     gradient_ = owner.declare(buffer(" shards.grad", plan::MemoryCategory::gradients,
                                      shard_bytes(plan::DType::fp32), options.space()));
+    keep_shard(owner);
     for (std::size_t i = 0; i < parameters_.size(); ++i) {
         const model::Parameter& p = *parameters_[i];
         Piece& piece = pieces_[i];
@@ -47,14 +48,14 @@ GroupUnit::GroupUnit(const UnitOptions& options, Parallelism& owner, GroupPendin
         slot.segments = {{p.id, 0, p.elements(), p.trained, !p.is_vector(), p.is_cut(plan::Group::tensor)}};
         slot.parameter = {shard_, piece.first * kFloat, piece.elements * kFloat};
         slot.gradient = {gradient_, piece.first * kFloat, piece.elements * kFloat};
+        set_on_device(slot, piece.first, piece.elements);
         owner.add_slot(std::move(slot));
     }
 }
 
 void GroupUnit::setup(plan::PlanBuilder& builder, bool sync_module_states) {
     const plan::Stream stream = options_.stream();
-    builder.allocate(shard_, stream);
-    if (options_.offload && trained_) builder.allocate(gradient_, stream);
+    allocate_shard(builder);
     if (!sync_module_states) builder.memset(builder.whole(shard_), stream);  // padding stays zero
     for (std::size_t i = 0; i < parameters_.size(); ++i) {
         const Piece& piece = pieces_[i];
@@ -88,9 +89,9 @@ void GroupUnit::setup(plan::PlanBuilder& builder, bool sync_module_states) {
 void GroupUnit::prepare_gather(plan::PlanBuilder& builder) {
     constexpr plan::Stream kStream = plan::Stream::pre_unshard;
     const std::int64_t n = info_.shard_elements;
-    plan::Arg from = builder.whole(shard_);
+    plan::Arg from = builder.whole(options_.keeps_shard ? on_device_shard_ : shard_);
     plan::Tensor on_device, converted;
-    if (options_.param != plan::DType::fp32) {
+    if (options_.param != plan::DType::fp32 && !options_.keeps_shard) {
         if (options_.offload) {
             on_device = builder.new_tensor(info_.name + " shards (on the device)",
                                            plan::MemoryCategory::parameters, n, plan::DType::fp32, kStream);
@@ -107,7 +108,7 @@ void GroupUnit::prepare_gather(plan::PlanBuilder& builder) {
         builder.new_tensor(info_.name + " all_gather output", plan::MemoryCategory::communication,
                            info_.padded_elements, options_.param, kStream);
     const std::int64_t bytes = shard_bytes(options_.param);
-    const bool from_host = options_.offload && !converted;
+    const bool from_host = options_.offload && !options_.keeps_shard && !converted;
     builder.memcpy({gather_buffer_.view.buffer, 0, bytes, bytes, options_.shard_group()}, from,
                    from_host ? traces::schema::kCopyHostToDevice : traces::schema::kCopyDeviceToDevice,
                    kStream);

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <deque>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -28,7 +30,12 @@ struct OptimizerSlot {
     plan::Group along = plan::Group::shard;  // `place` is the rank's place in it
     bool partial_gradient = false;           // to be summed over the tensor group before the step
     bool is_copy = false;  // another place of the pipeline has it, too, and counts it in the norm
-    plan::MemorySpace space = plan::MemorySpace::device;  // pinned: the rank's host updates it (cpu_offload)
+    // pinned: the rank's host updates it (cpu_offload, memory.offload)
+    plan::MemorySpace space = plan::MemorySpace::device;
+    // memory.offload: the device's copy of the parameter, which follows each update, and its type. If that is
+    // not fp32, `narrow` is pinned memory where the host converts the parameter.
+    plan::Arg on_device, narrow;
+    plan::DType device_type = plan::DType::fp32;
     plan::Arg parameter,
         gradient;  // fp32, `elements` of each; the gradient lives from its backward to zero_grad
     // fp32, `elements` each; allocated by the first step, as in PyTorch. The outer momentum of local steps is
@@ -114,6 +121,13 @@ class OptimizerPlanner {
     void leave_to_servers() { served_ = true; }
     // The parameter's slots are copies (OptimizerSlot::is_copy).
     void set_copy(int parameter);
+    // memory.offload: the gradients of these slots are in host memory after the event; `complete`: those of the
+    // whole step. The host waits once too many are on their way, and then updates with complete ones, unless
+    // something needs those of all slots first (their norm, or whether one has overflowed).
+    void arrive(plan::PlanBuilder& builder, std::vector<std::size_t> slots, plan::EventId event,
+                bool complete);
+    // All parameters that the host updates, to the device.
+    void copy_parameters(plan::PlanBuilder& builder);
     void set_gradient(std::size_t slot, const plan::Arg& gradient) { slots_[slot].gradient = gradient; }
 
     std::string class_name() const;
@@ -144,6 +158,17 @@ class OptimizerPlanner {
     void update(plan::PlanBuilder& builder, const SlotPart& part, const plan::Tensor& norms);
 
     std::vector<std::string_view> own_state_names() const;  // without what an average keeps
+    // Gradients on their way to the host.
+    struct Arrival {
+        std::vector<std::size_t> slots;
+        plan::EventId event = -1;
+        std::int64_t bytes = 0;
+        bool complete = false;
+    };
+    void take_arrival(plan::PlanBuilder& builder);
+    bool updates_one_by_one() const;
+    void copy_to_device(plan::PlanBuilder& builder, const OptimizerSlot& slot) const;
+
     // Whether a number of each segment is kept, and what it is called.
     std::string_view number_name() const;
     void average_ratios(plan::PlanBuilder& builder, const SlotPart& part, const plan::Tensor& norms) const;
@@ -158,10 +183,13 @@ class OptimizerPlanner {
     bool norm_wanted_ = false;
     bool has_outer_momentum_ = false;
     plan::Tensor norm_;          // of the step that is planned, fp64
-    bool norm_on_host_ = false;  // the host computes it (cpu_offload)
+    bool norm_on_host_ = false;  // the host computes it (cpu_offload, memory.offload)
     plan::Mesh mesh_;
     std::size_t parameters_;
     std::vector<OptimizerSlot> slots_;
+    std::deque<Arrival> arrivals_;   // oldest first
+    std::int64_t arriving_ = 0;      // bytes of them
+    std::set<std::size_t> updated_;  // slots, before step()
     bool has_state_ = false, has_gradients_ = false, keep_gradients_ = false, served_ = false;
 };
 

@@ -183,6 +183,7 @@ void PipelineStep::backward(int stage, int micro_batch, bool of_input) {
     context_.parallelism.begin_stage(units_[static_cast<std::size_t>(stage)]);
     if (!of_input) begin_backward(stage);
     std::unique_ptr<InFlight> own = taken(in_flight_, key);
+    copies_activations_ = copies_activations_ || own->offload.copies();
     if (!context_.stages.is_last(stage)) {
         plan::Tensor gradient = take(gradients_, key);
         own->tape.accumulate(own->output.value, std::move(gradient));

@@ -18,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include "trainer/model/activation_offload.h"
 #include "trainer/sharding/parallelism.h"
 #include "trainer/sharding/stages.h"
 #include "trainer/sharding/workload.h"
@@ -49,14 +50,20 @@ class PipelineStep {
     // One batch through the stages of this place, without a backward: its loss, from the place that has the
     // last stage.
     plan::Tensor evaluate();
+    // Whether activations were copied to the host (memory.offload).
+    bool copies_activations() const { return copies_activations_; }
 
   private:
     using Key = std::pair<int, int>;  // stage, micro-batch
     // A stage's micro-batch, from its forward to the end of its backward.
     struct InFlight {
-        explicit InFlight(const Context& context) : tape(context.builder), graph(context.new_graph(tape)) {}
+        explicit InFlight(const Context& context)
+            : tape(context.builder), graph(context.new_graph(tape)), offload(context.builder, tape) {
+            if (context.job.memory.offload.activations) graph.offload = &offload;
+        }
         plan::Tape tape;
         model::Graph graph;
+        model::ActivationOffload offload;
         plan::Tensor output, input_gradient;
     };
     // A message, or what another stage of this place hands over.
@@ -94,6 +101,7 @@ class PipelineStep {
     Messages inputs_, gradients_;  // of a stage's forward, and of its backward
     Messages sent_outputs_, sent_gradients_;
     std::map<int, Workload::Batch> batches_;    // by micro-batch: loaded and not yet taken
+    bool copies_activations_ = false;
     int loaded_ = 0;                            // micro-batches of which the batch has been loaded
     std::vector<std::vector<int>> units_;       // by stage
     std::map<int, int> forwards_, backwards_;   // by stage: those that have begun

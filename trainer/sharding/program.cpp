@@ -6,6 +6,9 @@
 #include <stdexcept>
 #include <utility>
 
+#include <fmt/core.h>
+
+#include "trainer/model/activation_offload.h"
 #include "trainer/model/layers.h"
 #include "trainer/model/models.h"
 #include "trainer/plan/messages.h"
@@ -79,6 +82,7 @@ Program::Program(const job::Job& job, Purpose purpose, std::int64_t first_step)
     add_units_of(*this);
     for (const std::unique_ptr<Program>& other : others_) add_units_of(*other);
     check_messages();
+    check_offload();
 }
 
 Program::Program(const job::Job& job, const Texts& texts)
@@ -117,6 +121,17 @@ void Program::check_messages() const {
         for (const Stretch& stretch : role(r).stretches_) steps.insert(stretch.first);
     for (const std::size_t s : steps) check([s](const Program& own) { return &own.step(s); });
     if (evaluation_) check([](const Program& own) { return own.evaluation(); });
+}
+
+// Some role copies what its layers save, if that is wanted.
+void Program::check_offload() const {
+    if (!job_.memory.offload.activations || purpose_ != Purpose::train) return;
+    for (int r = 0; r < roles(); ++r)
+        if (role(r).copies_activations_) return;
+    throw job::JobError(fmt::format(
+        "{}memory.offload: no layer of the model but the last saves a tensor of {} bytes or more, so there are "
+        "no activations to offload; omit \"activations\"",
+        where(job_, "memory.offload"), model::kSmallestOffload));
 }
 
 // Numbers the role's units after those of the roles before it.
@@ -327,8 +342,10 @@ Program::Variables Program::micro_batch(plan::PlanBuilder& builder, MicroBatch m
     builder.set_micro(micro.index);
     parallelism_->begin_micro_batch(micro);
     plan::Tape tape(builder);
+    model::ActivationOffload offload(builder, tape);
     model::Graph graph = new_graph(builder, tape);
     graph.finite_flag = builder.whole(finite_host_);
+    if (job_.memory.offload.activations) graph.offload = &offload;
     Workload::Batch batch;
     {
         const plan::PlanBuilder::Scope scope(builder, plan::Phase::data, -1, -1);
@@ -341,6 +358,7 @@ Program::Variables Program::micro_batch(plan::PlanBuilder& builder, MicroBatch m
         loss_value = workload_->loss(graph, job_, output, batch.target);
     }
     tape.backward();
+    copies_activations_ = copies_activations_ || offload.copies();
     {
         const plan::PlanBuilder::Scope scope(builder, plan::Phase::backward, -1, -1);
         parallelism_->end_backward();
@@ -372,6 +390,7 @@ Program::Variables Program::micro_batches(plan::PlanBuilder& builder) {
         const plan::PlanBuilder::Scope scope(builder, plan::Phase::backward, -1, -1);
         parallelism_->end_backward();
         step.add_copied_gradients();
+        copies_activations_ = copies_activations_ || step.copies_activations();
         return variables;
     }
     const int count = job_.train.accumulation;
@@ -400,6 +419,9 @@ plan::Plan Program::make_step(std::size_t step) {
     {
         const plan::PlanBuilder::Scope scope(builder, plan::Phase::none, -1, -1);
         parallelism_->optimizer().zero_grad(builder);
+        // What is loaded is the host's.
+        if (step == 0 && !(job_.checkpoint.load.empty() && job_.checkpoint.initial_load.empty()))
+            parallelism_->optimizer().copy_parameters(builder);
     }
     Variables variables = micro_batches(builder);
     parallelism_->optimize();

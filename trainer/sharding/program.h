@@ -140,6 +140,7 @@ class Program {
     void make_server_plans();
     void add_units_of(Program& role);
     void check_messages() const;
+    void check_offload() const;
     plan::PlanBuilder new_builder(plan::PlanKind kind) const;
     model::Graph new_graph(plan::PlanBuilder& builder, plan::Tape& tape) const;
     Variables micro_batch(plan::PlanBuilder& builder, MicroBatch micro);
@@ -163,6 +164,7 @@ class Program {
 
     job::Job job_;
     std::int64_t first_step_;
+    bool copies_activations_ = false;  // to the host, in some step
     int role_;
     std::unique_ptr<Workload> workload_;
     model::ModuleTree tree_;

@@ -68,13 +68,16 @@ Replicated::Replicated(const job::Job& job, plan::Mesh mesh, const model::Module
     : Parallelism(job, mesh, tree),
       tree_(tree),
       parts_(parts),
+      offload_(job.memory.offload.optimizer),
       alone_(job.parallel.mode == job::ParallelMode::none),
       parameter_args_(tree.parameters.size()),
       gradient_args_(tree.parameters.size()),
       slot_of_(tree.parameters.size(), 0),
       has_gradient_(tree.parameters.size(), false),
+      left_at_(tree.parameters.size(), -1),
       uses_left_(tree.parameters.size(), 0),
       sums_(tree.parameters.size()) {
+    if (offload_) optimizer_.keep_gradients();
     for (const model::Parameter* parameter : tree.held) {
         if (parameter->trained) trained_.push_back(parameter);
     }
@@ -94,7 +97,7 @@ void Replicated::add_whole(const model::Parameter& p) {
     slot.segments = {{p.id, 0, p.elements(), p.trained, !p.is_vector(), p.is_cut(plan::Group::tensor)}};
     if (p.is_cut(plan::Group::expert)) slot.along = plan::Group::expert_shard;
     slot.module = owner;
-    slot.partial_gradient = p.partial_gradient && p.trained && alone_;
+    slot.partial_gradient = p.partial_gradient && p.trained && alone_ && !offload_;
     slot.parameter = declare_whole(
         {p.path, plan::MemoryCategory::parameters, plan::MemorySpace::device, bytes_of(p), -1, owner});
     parameter_arg(p) = slot.parameter;
@@ -102,6 +105,14 @@ void Replicated::add_whole(const model::Parameter& p) {
         slot.gradient = declare_whole({p.path + ".grad", plan::MemoryCategory::gradients,
                                        plan::MemorySpace::device, bytes_of(p), -1, owner});
         gradient_arg(p) = slot.gradient;
+    }
+    if (p.trained && offload_) {
+        slot.space = plan::MemorySpace::pinned;
+        slot.on_device = slot.parameter;
+        slot.parameter = declare_whole({p.path + " (host)", plan::MemoryCategory::parameters, slot.space,
+                                        bytes_of(p), -1, owner});
+        slot.gradient = declare_whole({p.path + ".grad (host)", plan::MemoryCategory::gradients, slot.space,
+                                       bytes_of(p), -1, owner});
     }
     slot_of_[static_cast<std::size_t>(p.id)] = optimizer_.add_slot(persistent_, std::move(slot));
 }
@@ -148,11 +159,23 @@ void Replicated::setup(plan::PlanBuilder& builder) {
             builder.allocate(parameter_arg(*p).buffer, plan::Stream::compute);
         initialize(builder, *p, parameter_arg(*p), 0, 0);
     }
+    if (alone_) copy_parameters_out(builder);
+}
+
+void Replicated::copy_parameters_out(plan::PlanBuilder& builder) {
+    for (const OptimizerSlot& slot : optimizer_.slots()) {
+        if (slot.on_device.buffer < 0) continue;
+        const plan::PlanBuilder::Scope scope(builder, plan::Phase::setup, slot.module, slot.unit);
+        builder.allocate(slot.parameter.buffer, plan::Stream::compute);
+        builder.allocate(slot.gradient.buffer, plan::Stream::host);
+        builder.memcpy(slot.parameter, slot.on_device, traces::schema::kCopyDeviceToHost);
+    }
 }
 
 void Replicated::begin_step(plan::PlanBuilder& builder) {
     Parallelism::begin_step(builder);
     has_gradient_.assign(has_gradient_.size(), false);
+    left_at_.assign(left_at_.size(), -1);
     flat_gradients_live_ = false;
 }
 
@@ -199,6 +222,7 @@ void Replicated::gradient_ready(const model::Parameter& parameter, plan::Tensor 
     const std::int64_t n = parameter.elements();
     const bool last = --uses_left_[id] == 0;
     const auto add = [&](const plan::Arg& to, const plan::Arg& from) {
+        if (left_at_[id] >= 0 && to.buffer == gradient_arg(parameter).buffer) bring_back(parameter);
         builder().kernel(plan::Kernel::accumulate, "elementwise_add", {to, from}, {n}, n);
     };
     if (!has_gradient_[id]) {
@@ -218,16 +242,58 @@ void Replicated::gradient_ready(const model::Parameter& parameter, plan::Tensor 
     if (last) gradient_complete(parameter);
 }
 
-void Replicated::end_backward() {
-    if (!micro_.last()) return;
-    for (const OptimizerSlot& slot : optimizer_.slots()) {
-        const double divisor = final_divisor(slot);
-        if (!slot.trained() || divisor == 1) continue;
-        builder()
-            .kernel(plan::Kernel::scale, "aten::div_", {slot.gradient}, {slot.elements}, slot.elements)
-            .kernel()
-            .scalars = {1.0 / divisor};
+// The ranks of a tensor group add up what they have divided, as they do without offload.
+void Replicated::leave_device(const model::Parameter& parameter) {
+    const plan::Arg& gradient = gradient_arg(parameter);
+    if (is_last_gradient(parameter)) {
+        divide(optimizer_.slot(slot_of(parameter)), gradient, plan::Stream::compute);
+        if (alone_ && parameter.partial_gradient) sum_over_tensor_group(builder(), gradient);
     }
+    builder().order(plan::Stream::compute, plan::Stream::post_backward);
+    copy_gradient_out(parameter, gradient);
+    builder().free(gradient.buffer);
+    arrive({&parameter});
+}
+
+void Replicated::copy_gradient_out(const model::Parameter& parameter, const plan::Arg& from) {
+    builder().memcpy(optimizer_.slot(slot_of(parameter)).gradient, from, traces::schema::kCopyDeviceToHost,
+                     plan::Stream::post_backward);
+}
+
+void Replicated::arrive(const std::vector<const model::Parameter*>& parameters) {
+    const plan::EventId event = builder().new_event();
+    builder().record(event, plan::Stream::post_backward);
+    std::vector<std::size_t> slots;
+    for (const model::Parameter* p : parameters) {
+        left_at_[static_cast<std::size_t>(p->id)] = event;
+        slots.push_back(slot_of(*p));
+    }
+    optimizer_.arrive(builder(), std::move(slots), event, is_last_gradient(*parameters.front()));
+}
+
+void Replicated::bring_back(const model::Parameter& parameter) {
+    const plan::Arg& gradient = gradient_arg(parameter);
+    builder().allocate(gradient.buffer, plan::Stream::pre_unshard);
+    builder().wait(std::exchange(left_at_[static_cast<std::size_t>(parameter.id)], -1),
+                   plan::Stream::pre_unshard);
+    builder().memcpy(gradient, optimizer_.slot(slot_of(parameter)).gradient,
+                     traces::schema::kCopyHostToDevice, plan::Stream::pre_unshard);
+    builder().order(plan::Stream::pre_unshard, plan::Stream::compute);
+}
+
+void Replicated::divide(const OptimizerSlot& slot, const plan::Arg& gradient, plan::Stream stream) {
+    const double divisor = final_divisor(slot);
+    if (divisor == 1) return;
+    builder()
+        .kernel(plan::Kernel::scale, "aten::div_", {gradient}, {slot.elements}, slot.elements, stream)
+        .kernel()
+        .scalars = {1.0 / divisor};
+}
+
+void Replicated::end_backward() {
+    if (!micro_.last() || offload_) return;  // what has left the device was divided before
+    for (const OptimizerSlot& slot : optimizer_.slots())
+        if (slot.trained()) divide(slot, slot.gradient, plan::Stream::compute);
 }
 
 void Replicated::after_optimizer() {

@@ -27,7 +27,18 @@ class Replicated : public Parallelism {
   protected:
     // The complete gradient of a parameter is enqueued: it includes all uses in this micro-batch and in
     // earlier ones.
-    virtual void gradient_complete(const model::Parameter&) {}
+    virtual void gradient_complete(const model::Parameter& parameter) {
+        if (offload_) leave_device(parameter);
+    }
+    // With memory.offload a gradient goes to the host when its backward has completed it, and comes back to be
+    // added to: leave_device() takes one that is not in a bucket; `from` is where a gradient is then.
+    void leave_device(const model::Parameter& parameter);
+    void copy_gradient_out(const model::Parameter& parameter, const plan::Arg& from);
+    void arrive(const std::vector<const model::Parameter*>& parameters);  // after their copies
+    void divide(const OptimizerSlot& slot, const plan::Arg& gradient, plan::Stream stream);
+    // At the end of set-up: the parameters that the host updates.
+    void copy_parameters_out(plan::PlanBuilder& builder);
+    bool is_last_gradient(const model::Parameter& p) const { return micro_.last() && &p != waiting_; }
     // The divisor of the sum over micro-batches and ranks when the last backward has ended; 1: the sum is not
     // divided.
     virtual double final_divisor(const OptimizerSlot&) const { return micro_.count; }
@@ -55,18 +66,21 @@ class Replicated : public Parallelism {
     std::vector<UnitInfo> units_;
     plan::BufferId flat_parameters_ = -1, flat_gradients_ = -1;  // consecutive ones, in `parts_` parts
     int parts_;
+    const bool offload_;  // memory.offload: the host has the optimizer, and gradients between backwards
 
   private:
     void add_whole(const model::Parameter& parameter);
+    void bring_back(const model::Parameter& parameter);
     void one_slot();
 
     const bool alone_;  // nothing else reduces gradients: the optimizer sums those of a tensor group
     std::vector<const model::Parameter*> trained_;
-    std::vector<plan::Arg> parameter_args_, gradient_args_;  // indexed by parameter id
-    std::vector<std::size_t> slot_of_;                       // indexed by parameter id
-    std::vector<bool> has_gradient_;                         // in this step, indexed by parameter id
-    std::vector<int> uses_left_;                             // in this backward, indexed by parameter id
-    std::vector<plan::Tensor> sums_;                         // sums of the uses so far in this backward
+    std::vector<plan::Arg> parameter_args_, gradient_args_;      // indexed by parameter id
+    std::vector<std::size_t> slot_of_;                           // indexed by parameter id
+    std::vector<bool> has_gradient_;                             // in this step, indexed by parameter id
+    std::vector<plan::EventId> left_at_;                         // of those on the host: when they came there
+    std::vector<int> uses_left_;                                 // in this backward, indexed by parameter id
+    std::vector<plan::Tensor> sums_;                             // sums of the uses so far in this backward
     bool flat_gradients_live_ = false;
 };
 

@@ -187,11 +187,10 @@ std::vector<std::size_t> divide(const job::Job& job, const Layers& layers, int s
 
 // Where tied embeddings would not have the gradient of both ends.
 void refuse_tied(const job::Job& job, const Stages& stages) {
-    const auto set = [&](const char* key, const char* why) {
+    const auto set = [&](const char* key, const char* why, const char* to = "false") {
         refuse(job, "model.tied_embeddings",
-               fmt::format("the ends of the pipeline exchange the gradient of their copies, {}; set {} to "
-                           "false",
-                           why, key));
+               fmt::format("the ends of the pipeline exchange the gradient of their copies, {}; set {} to {}",
+                           why, key, to));
     };
     if (stages.place_of(0) == stages.place_of(stages.count() - 1)) return;  // there is one copy
     const int places = job.parallel.pipeline, first = stages.place_of(0),
@@ -207,6 +206,8 @@ void refuse_tied(const job::Job& job, const Stages& stages) {
         set("ddp.shard_optimizer", "which a sharded optimizer keeps in one buffer with the others");
     if (job.parallel.mode == job::ParallelMode::fsdp && job.fsdp.cpu_offload)
         set("fsdp.cpu_offload", "which is on the host then");
+    if (job.memory.offload.optimizer)
+        set("memory.offload", "which is on the host then", "\"none\" or \"activations\"");
 }
 
 std::vector<model::ChildRange> cut(const job::Job& job, const Layers& layers, int stages) {
@@ -222,10 +223,6 @@ std::vector<model::ChildRange> cut(const job::Job& job, const Layers& layers, in
 }
 
 }  // namespace
-
-const model::Module& unwrapped(const model::Module& module) {
-    return module.is_wrapper() ? unwrapped(*module.children().front()) : module;
-}
 
 const model::Module* parent_of_layers(const model::Module& module) {
     for (const auto& child : module.children())

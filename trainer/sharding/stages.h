@@ -35,7 +35,7 @@ struct Stages {
 };
 
 // The module itself, without FSDP's wrapper.
-const model::Module& unwrapped(const model::Module& module);
+using model::unwrapped;
 // The module that has layers as children; null if there is none.
 const model::Module* parent_of_layers(const model::Module& module);
 

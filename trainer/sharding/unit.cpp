@@ -12,6 +12,31 @@ FsdpUnit::FsdpUnit(const UnitOptions& options, UnitInfo info, int id,
                            [](const model::Parameter* p) { return p->trained; });
 }
 
+void FsdpUnit::keep_shard(Parallelism& owner) {
+    if (!options_.keeps_shard) return;
+    const std::int64_t bytes = shard_bytes(options_.param);
+    on_device_shard_ =
+        owner.declare(buffer(" shard (on the device)", plan::MemoryCategory::parameters, bytes));
+    if (options_.param == plan::DType::fp32) return;
+    narrow_shard_ = owner.declare(buffer(" shard (low precision, host)", plan::MemoryCategory::parameters,
+                                         bytes, plan::MemorySpace::pinned));
+}
+
+void FsdpUnit::set_on_device(OptimizerSlot& slot, std::int64_t first, std::int64_t elements) const {
+    if (!options_.keeps_shard) return;
+    const std::int64_t size = size_of(options_.param);
+    slot.device_type = options_.param;
+    slot.on_device = {on_device_shard_, first * size, elements * size};
+    slot.narrow = {narrow_shard_, first * size, elements * size};
+}
+
+void FsdpUnit::allocate_shard(plan::PlanBuilder& builder) {
+    builder.allocate(shard_, options_.stream());
+    if (options_.offload && trained_) builder.allocate(gradient_, options_.stream());
+    if (on_device_shard_ >= 0) builder.allocate(on_device_shard_, plan::Stream::pre_unshard);
+    if (narrow_shard_ >= 0) builder.allocate(narrow_shard_, plan::Stream::host);
+}
+
 std::size_t FsdpUnit::place_of(const model::Parameter& parameter) const {
     return static_cast<std::size_t>(std::find(parameters_.begin(), parameters_.end(), &parameter) -
                                     parameters_.begin());
@@ -103,7 +128,7 @@ void FsdpUnit::reduce_scatter(plan::PlanBuilder& builder, plan::Tensor gradient,
             reduced = saved;
         }
         builder.memcpy(builder.whole(gradient_), reduced, traces::schema::kCopyDeviceToHost, kStream);
-        held_.push_back(std::move(reduced));
+        if (!options_.keeps_shard) held_.push_back(std::move(reduced));
     }
     has_gradient_ = true;
 }

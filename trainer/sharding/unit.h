@@ -21,7 +21,9 @@ struct UnitOptions {
     bool shards = true;  // false with NO_SHARD
     // Of experts that the ranks of an expert group divide: the other ranks with the same ones share the unit.
     bool experts = false;
-    bool offload = false;
+    bool offload = false;  // shards and their gradients are on the host, which updates them
+    // memory.offload: and the device has the shards, too, in the type that is gathered.
+    bool keeps_shard = false;
     bool lean = false;     // see flat_unit.h
     bool aligned = false;  // the same
     // What was all-reduced between the replicas is kept until the backward has ended (fully_shard).
@@ -57,7 +59,9 @@ class FsdpUnit {
     virtual void release(plan::PlanBuilder& builder) = 0;
     bool gathered() const { return gathered_; }
     // Whether work on the pre_unshard stream precedes each gather.
-    virtual bool prepares() const { return options_.offload || options_.param != plan::DType::fp32; }
+    virtual bool prepares() const {
+        return !options_.keeps_shard && (options_.offload || options_.param != plan::DType::fp32);
+    }
 
     virtual plan::Arg parameter(const model::Parameter& parameter) const = 0;
 
@@ -91,6 +95,12 @@ class FsdpUnit {
         return {info_.name + what, category, space, bytes, id_, info_.module};
     }
 
+    // With keeps_shard: declares the device's shard, and tells a slot where it has elements [first, first +
+    // elements) of it.
+    void keep_shard(Parallelism& owner);
+    void set_on_device(OptimizerSlot& slot, std::int64_t first, std::int64_t elements) const;
+    void allocate_shard(plan::PlanBuilder& builder);  // and what is allocated with it in set-up
+
     // `full` in the type of the reduction; converted on the post_backward stream if it has another type.
     plan::Tensor to_reduce_type(plan::PlanBuilder& builder, plan::Tensor full) const;
     // In fp16 a sum of many ranks' gradients may overflow where their mean does not, and small gradients
@@ -111,6 +121,7 @@ class FsdpUnit {
     bool trained_ = false;
     bool gathered_ = false;
     plan::BufferId shard_ = -1;  // fp32; persistent
+    plan::BufferId on_device_shard_ = -1, narrow_shard_ = -1;  // keeps_shard: see OptimizerSlot::on_device
     plan::BufferId gradient_ =
         -1;  // fp32; persistent if offloaded, else from the first reduction to zero_grad
     bool has_gradient_ = false;

@@ -63,7 +63,7 @@ class PlanVerb : public ::testing::Test {
 // Every row, run by hand with its settings on the simulated device.
 TEST_F(PlanVerb, EveryRowEqualsTheSimulatedDevice) {
     const Json plan = plan_json({});
-    EXPECT_EQ(plan.at("configurations"), 17);
+    EXPECT_EQ(plan.at("configurations"), 24);
     EXPECT_EQ(plan.at("configurations"), plan.at("rows").size());
     EXPECT_EQ(plan.at("fits"), plan.at("rows").size());
     EXPECT_EQ(plan.at("complete"), true);
@@ -361,7 +361,7 @@ TEST_F(PlanVerb, CtrlCKeepsTheRowsThatAreDone) {
     const Outcome outcome = run_command(
         {"sh", "-c",
          "'" + train_binary() + "' plan '" + sample("gpt_7b.toml") +
-             "' --data.batch=1,2,3,4,5,6,7,8 --train.accumulation=1,2,3,4 --format json & p=$!; sleep 3; "
+             "' --data.batch=1,2,3,4,5,6,7 --train.accumulation=1,2,3,4 --format json & p=$!; sleep 3; "
              "kill -INT $p; wait $p"});
     EXPECT_EQ(outcome.status, 128 + 2);
     const Json plan = Json::parse(outcome.out, nullptr, false);

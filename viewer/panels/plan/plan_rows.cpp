@@ -81,12 +81,20 @@ std::string of_gathers(const PlanSettings& settings, std::string_view key) {
     return value_of(settings, "fsdp.sharding_strategy") == "NO_SHARD" ? "-" : of_units(settings, key);
 }
 
+// Plans of older versions have no memory.offload.
+std::string offload_of(const PlanSettings& settings) {
+    const std::string memory = value_of(settings, "memory.offload");
+    const std::string fsdp = yes_no(of_gathers(settings, "fsdp.cpu_offload"));
+    if (memory == "none" || memory == "-") return fsdp;
+    return fsdp == "yes" ? memory + ", yes" : memory;
+}
+
 std::vector<PlanChoice> decided_choices() {
     using S = const PlanSettings&;
     return {
         {"strategy", "Strategy", 8.6F, [](S s) { return strategy_of(s); }},
         {"wrap", "Wrap", 7.4F, [](S s) { return of_units(s, "fsdp.wrap"); }},
-        {"offload", "Offload", 3.8F, [](S s) { return yes_no(of_gathers(s, "fsdp.cpu_offload")); }},
+        {"offload", "Offload", 3.8F, [](S s) { return offload_of(s); }},
         {"checkpointing", "Checkpointing", 7.2F,
          [](S s) { return value_of(s, "memory.activation_checkpointing"); }},
         {"prefetch", "Prefetch", 8.2F, [](S s) { return of_gathers(s, "fsdp.backward_prefetch"); }},
