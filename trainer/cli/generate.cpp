@@ -22,6 +22,7 @@
 #include "trainer/data/bpe.h"
 #include "trainer/data/tokenizer.h"
 #include "trainer/executor/generation_run.h"
+#include "trainer/executor/int8_weights.h"
 #include "trainer/model/models.h"
 #include "trainer/sharding/program.h"
 
@@ -89,7 +90,8 @@ int generate(const job::Job& job, const GenerateOptions& options) {
     if (trace.recorder()) listening.emplace(&stop);  // so that the trace is complete
     executor::GenerationCalls calls;
     calls.after_setup = [&](int rank, executor::RankRunner& runner) {
-        loader.fill(rank, [&](const plan::Arg& arg) { return runner.contents(arg); });
+        loader.fill(
+            rank, [&](const plan::Arg& where) { return executor::parameter_values(program, runner, where); });
         continuation.start();
     };
     calls.write = [&](executor::Forward forward, const executor::ForwardInput& input) {

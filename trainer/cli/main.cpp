@@ -418,6 +418,12 @@ int run_train(const std::vector<std::string>& arguments) {
     app.add_flag("!--no-cache", generation.cache,
                  "With --generate: compute the whole context again for each token, without a key/value cache")
         ->needs(continuation);
+    app.add_option(
+           "--weights", generation.weights,
+           "With --generate: what the weights of linear layers are held in, fp32 or int8 with a scale "
+           "for each row (fp32)")
+        ->needs(continuation)
+        ->check(CLI::IsMember({"fp32", "int8"}));
     std::optional<std::string> watched;
     app.add_option_function<std::string>(
            "--status", [&](const std::string& address) { watched = address; },

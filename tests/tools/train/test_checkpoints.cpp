@@ -265,6 +265,29 @@ TEST_F(Checkpoints, GenerateAsPrefillAndDecodeInATrace) {
     }
 }
 
+TEST_F(Checkpoints, GenerateWithWeightsInInt8) {
+    train_json(gpt({"--run.steps=300", "--data.batch=4", "--checkpoint.save=" + save()}));
+    const std::string plain = folder_ / "fp32.sqlite", packed = folder_ / "int8.sqlite";
+    const auto with = [&](Words words) {
+        words.insert(words.end(), {"--checkpoint.load=" + save(), "--generate", "every good", "--tokens=60"});
+        return train(gpt(words));
+    };
+    const Outcome expected = with({"--trace", plain}), int8 = with({"--trace", packed, "--weights=int8"});
+    ASSERT_EQ(int8.status, 0) << int8.err;
+    EXPECT_EQ(int8.out, expected.out) << "it knows the text by heart";
+    const auto peak = [](const std::string& file) {
+        const Json rank = trace_json({"memory", file}).at("ranks").at(0);
+        EXPECT_EQ(rank.at("peak_bytes"), rank.at("predicted_peak_bytes")) << file;
+        return rank.at("peak_bytes").get<std::int64_t>();
+    };
+    EXPECT_LT(peak(packed), peak(plain));
+    EXPECT_GT(number(packed, "SELECT COUNT(*) FROM kernels WHERE name = 'int8pack_mm'"), 0);
+    EXPECT_EQ(Json::parse(with({"--weights=int8", "--format=json"}).out).at("weights"), "int8");
+    const Outcome wrong = with({"--weights=int4"});
+    EXPECT_EQ(wrong.status, 2);
+    EXPECT_THAT(wrong.err, HasSubstr("--weights: int4 not in {fp32,int8}"));
+}
+
 // Whatever mesh has trained a model, one rank that holds everything prints its text, with the job of that
 // mesh.
 class GeneratingMesh : public Checkpoints,
