@@ -127,10 +127,10 @@ TEST_F(Int8Generation, KeepsLogitsAndTheLossOnHeldOutText) {
         }
     }
     EXPECT_GT(differences, 0);
-    EXPECT_LE(std::sqrt(differences / squares), 0.02);
+    EXPECT_LE(std::sqrt(differences / squares), 0.01);
     const double loss = loss_of(held_out, exact);
     EXPECT_LT(loss, 1) << "the text was not learned";
-    EXPECT_NEAR(loss_of(held_out, rounded), loss, 0.01 * loss);
+    EXPECT_NEAR(loss_of(held_out, rounded), loss, 0.005 * loss);
 }
 
 TEST_F(Int8Generation, RefusesWeightsThatAreNotFinite) {

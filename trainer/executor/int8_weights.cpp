@@ -31,11 +31,10 @@ plan::HostView parameter_values(const sharding::Program& program, RankRunner& ru
                                     reinterpret_cast<float*>(scales.bytes().data()),
                                     static_cast<std::size_t>(parameter.rows),
                                     static_cast<std::size_t>(parameter.width))) {
-            throw RunError(
-                fmt::format("{} has a value that is not finite, which int8 does not have; load a checkpoint "
-                            "of an earlier "
-                            "step, or omit --weights",
-                            parameter.path));
+            throw RunError(fmt::format(
+                "{}: {} has a value that is not finite, which int8 does not have; load a checkpoint "
+                "of an earlier step, or omit --weights",
+                program.job().checkpoint.load, parameter.path));
         }
         to.commit();
         scales.commit();

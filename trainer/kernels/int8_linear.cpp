@@ -23,10 +23,9 @@ constexpr std::size_t kTile = 64;  // rows of weights that are floats at a time:
 constexpr std::size_t kPacked = 4, kBlock = kPacked * kLanes;
 static_assert(std::endian::native == std::endian::little);
 
-SHARDSCOPE_INLINE void add_products(FloatLanes& sums, const FloatLanes& x, const IntLanes& packed,
-                                    std::size_t place) {
+SHARDSCOPE_INLINE void extract(const IntLanes& packed, std::size_t place, FloatLanes& weights) {
     const int shift = static_cast<int>(8 * (kPacked - 1 - place));
-    sums += x * __builtin_convertvector((packed << shift) >> 24, FloatLanes);
+    weights = __builtin_convertvector((packed << shift) >> 24, FloatLanes);
 }
 
 // The inputs of whole blocks in the order in which their weights are extracted; the rest stays.
@@ -47,34 +46,49 @@ SHARDSCOPE_INLINE float sum_of(const FloatLanes& sums, const float* x, const std
     return add_lanes(lanes);
 }
 
-// As linear_forward_of_few: several rows of weights side by side, each read once. x is reordered.
-SHARDSCOPE_VECTOR_CLONES void read_once(const float* x, const std::int8_t* q, const float* scales,
-                                        const float* bias, float* y, std::size_t rows, std::size_t in,
-                                        std::size_t out) {
+// As linear_forward_of_few: several rows of weights side by side, each read and extracted once for all rows
+// of x, which are reordered.
+template <std::size_t kRows>
+SHARDSCOPE_INLINE void multiply(const float* x, const std::int8_t* q, const float* scales, const float* bias,
+                                float* y, std::size_t in, std::size_t out) {
     constexpr std::size_t kTogether = 4;
     for (std::size_t j = 0; j < out; j += kTogether) {
         const std::int8_t* weights[kTogether];
         for (std::size_t t = 0; t < kTogether; ++t) weights[t] = q + std::min(j + t, out - 1) * in;
-        for (std::size_t r = 0; r < rows; ++r) {
-            const float* row = x + r * in;
-            FloatLanes sums[kTogether] = {};
-            std::size_t k = 0;
-            for (; k + kBlock <= in; k += kBlock) {
-                IntLanes packed[kTogether];
-                for (std::size_t t = 0; t < kTogether; ++t)
-                    std::memcpy(&packed[t], weights[t] + k, sizeof packed[t]);
-                for (std::size_t place = 0; place < kPacked; ++place) {
-                    FloatLanes own;
-                    std::memcpy(&own, row + k + place * kLanes, sizeof own);
-                    for (std::size_t t = 0; t < kTogether; ++t) add_products(sums[t], own, packed[t], place);
+        FloatLanes sums[kTogether][kRows] = {};
+        std::size_t k = 0;
+        for (; k + kBlock <= in; k += kBlock) {
+            IntLanes packed[kTogether];
+            for (std::size_t t = 0; t < kTogether; ++t)
+                std::memcpy(&packed[t], weights[t] + k, sizeof packed[t]);
+            for (std::size_t place = 0; place < kPacked; ++place) {
+                FloatLanes own[kRows];
+                for (std::size_t r = 0; r < kRows; ++r)
+                    std::memcpy(&own[r], x + r * in + k + place * kLanes, sizeof own[r]);
+                for (std::size_t t = 0; t < kTogether; ++t) {
+                    FloatLanes w;
+                    extract(packed[t], place, w);
+                    for (std::size_t r = 0; r < kRows; ++r) sums[t][r] += own[r] * w;
                 }
             }
+        }
+        for (std::size_t r = 0; r < kRows; ++r) {
             for (std::size_t t = 0; t < kTogether && j + t < out; ++t) {
-                y[r * out + j + t] =
-                    sum_of(sums[t], row, weights[t], k, in) * scales[j + t] + (bias ? bias[j + t] : 0.0f);
+                y[r * out + j + t] = sum_of(sums[t][r], x + r * in, weights[t], k, in) * scales[j + t] +
+                                     (bias ? bias[j + t] : 0.0f);
             }
         }
     }
+}
+
+SHARDSCOPE_VECTOR_CLONES void read_once(const float* x, const std::int8_t* q, const float* scales,
+                                        const float* bias, float* y, int rows, std::size_t in,
+                                        std::size_t out) {
+    static_assert(kFewRows == 4);
+    if (rows == 1) return multiply<1>(x, q, scales, bias, y, in, out);
+    if (rows == 2) return multiply<2>(x, q, scales, bias, y, in, out);
+    if (rows == 3) return multiply<3>(x, q, scales, bias, y, in, out);
+    if (rows == 4) return multiply<4>(x, q, scales, bias, y, in, out);
 }
 
 SHARDSCOPE_VECTOR_CLONES void widen(const std::int8_t* q, float* to, std::size_t n) {
@@ -115,7 +129,7 @@ void int8_linear_forward(const float* x, const std::int8_t* q, const float* scal
     if (rows <= kFewRows) {
         auto* ordered = workspace_of<float>(Purpose::operand_a, height * depth);
         for (std::size_t r = 0; r < height; ++r) reorder(x + r * depth, ordered + r * depth, depth);
-        return read_once(ordered, q, scales, bias, y, height, depth, width);
+        return read_once(ordered, q, scales, bias, y, rows, depth, width);
     }
     auto* tile = workspace_of<float>(Purpose::operand_b, kTile * depth);
     for (std::size_t first = 0; first < width; first += kTile) {
