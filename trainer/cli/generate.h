@@ -15,6 +15,7 @@ struct GenerateOptions {
     bool cache = true;               // keys and values of earlier tokens are kept
     std::string weights = "fp32";    // of linear layers; or "int8"
     bool json = false;
+    bool dry_run = false;  // prints the Plans, and no text
 };
 
 // Prints on standard output the text and what follows it, each token as soon as it is drawn (next_token.h,

@@ -410,8 +410,7 @@ int run_train(const std::vector<std::string>& arguments) {
                        "Print this text as the model of checkpoint.load continues it; train nothing. Several "
                        "are continued together (docs/generation.md)")
             ->expected(1)
-            ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
-            ->excludes("--dry-run");
+            ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
     app.add_option("--tokens", generation.tokens, "With --generate: how many tokens follow each text (400)")
         ->needs(continuation)
         ->check(CLI::Range(std::int64_t{1}, std::int64_t{1'000'000'000}));
@@ -509,6 +508,7 @@ int run_train(const std::vector<std::string>& arguments) {
     }
     const job::Job job = load();
     generation.json = common.json();
+    generation.dry_run = common.dry_run;
     if (generates) return g_silent ? 0 : generate(job, generation);
     if (!bench.engines.empty()) return bench_collectives_of_engines(common.file, overrides, job, bench);
     if (job.run.processes > 1 && !common.dry_run) return launch(arguments, job);
