@@ -25,6 +25,14 @@ TEST(Cost, OfALinearLayerWithItsActivation) {
               (Cost{apart.flops + 2560, apart.bytes + 4 * 256}));
 }
 
+// One multiplication more for each of the 256 outputs; 512 weights of a byte, and 32 scales.
+TEST(Cost, OfALinearLayerInInt8) {
+    const Cost cost = int8_linear_forward_cost(8, 16, 32, true);
+    EXPECT_EQ(cost.flops, 256 * 32 + 256 + 256);
+    EXPECT_EQ(cost.bytes, 4 * (8 * 16 + 8 * 32 + 32 + 32) + 32 * 16);
+    EXPECT_EQ(int8_linear_forward_cost(8, 16, 32, false).bytes, cost.bytes - 4 * 32);
+}
+
 TEST(Cost, BothGradientsOfALinearLayerTakeAsMuchAsItsForward) {
     const std::int64_t forward = linear_forward_cost(512, 1024, 4096, false).flops;
     EXPECT_EQ(linear_backward_input_cost(512, 1024, 4096).flops, forward);

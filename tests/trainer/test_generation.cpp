@@ -8,7 +8,9 @@
 
 #include "jobs.h"
 #include "trainer/executor/generation_run.h"
+#include "trainer/kernels/cost.h"
 #include "trainer/model/models.h"
+#include "trainer/plan/print.h"
 
 namespace shardscope::trainer::executor {
 namespace TEST_FILE {
@@ -131,6 +133,43 @@ TEST_F(Generation, ACacheTakesTheMemoryOfItsKeysAndValues) {
     const job::Job job = gpt();
     EXPECT_EQ(cache_of(job), std::int64_t{3} * 32 * 2 * 32 * job.model.layers * 4);
     EXPECT_EQ(cache_of(llama()), cache_of(job) / 2);
+}
+
+// Of a block 12 w^2 weights and 9 w rows (queries, keys and values, projection, both of the feed-forward
+// part), of the head as many rows as the vocabulary has tokens; the embeddings, norms and biases stay.
+TEST_F(Generation, InInt8HoldsAByteOfEachWeightOfLinearsAndAScaleOfEachRow) {
+    const job::Job job = gpt();
+    const auto parameters = [&](bool int8) {
+        const sharding::Program program(job, sharding::Texts{1, 8, 1, int8});
+        std::int64_t bytes = 0;
+        for (const plan::Buffer& buffer : program.setup().buffers)
+            if (buffer.category == plan::MemoryCategory::parameters) bytes += buffer.bytes;
+        return bytes;
+    };
+    const std::int64_t layers = job.model.layers, width = job.model.width, tokens = model::vocabulary(job);
+    const std::int64_t weights = layers * 12 * width * width + tokens * width;
+    EXPECT_EQ(parameters(false) - parameters(true), 3 * weights - 4 * (layers * 9 * width + tokens));
+}
+
+// What the simulator takes for the time of a kernel that is bound by memory.
+TEST_F(Generation, InInt8MovesTheBytesThatItsPlanShows) {
+    const sharding::Program program(gpt(), sharding::Texts{2, 8, 1, true});
+    int kernels = 0;
+    for (const plan::Op& op : program.decode()->ops) {
+        if (op.kind != plan::OpKind::kernel || op.kernel().kernel != plan::Kernel::int8_linear_forward)
+            continue;
+        const auto& dims = op.kernel().dims;
+        const kernels::Cost cost =
+            kernels::int8_linear_forward_cost(dims[0], dims[1], dims[2], op.args.size() > 4);
+        EXPECT_EQ(op.bytes, cost.bytes);
+        EXPECT_EQ(op.flops, cost.flops);
+        ++kernels;
+    }
+    EXPECT_EQ(kernels, 4 * gpt().model.layers + 1);
+    std::int64_t live = 0;
+    EXPECT_NE(print_plan(*program.decode(), {}, live)
+                  .find("weight: head.weight (int8), scales: head.weight (scales) | rows 2, in 32, out 256"),
+              std::string::npos);
 }
 
 }  // namespace TEST_FILE

@@ -50,6 +50,7 @@ TEST(KernelTable, ReadsRolesTypesAndOptionalArgs) {
     EXPECT_THAT(adamw.scalars, SizeIs(4));
     EXPECT_TRUE(kernel_info(Kernel::split).arg(7).repeats);
     EXPECT_EQ(kernel_info(Kernel::clip_factor).args[1].element_bytes, 8);
+    EXPECT_EQ(kernel_info(Kernel::int8_linear_forward).args[2].element_bytes, 1);
 }
 
 class KernelOfAPlan : public ::testing::Test {

@@ -45,7 +45,8 @@ Continuation::Continuation(const job::Job& job, const data::Tokenizer& tokenizer
 }
 
 sharding::Texts Continuation::shape() const {
-    return {static_cast<int>(texts_.size()), options_.cache ? static_cast<int>(prompt_) : 0, options_.tokens};
+    return {static_cast<int>(texts_.size()), options_.cache ? static_cast<int>(prompt_) : 0, options_.tokens,
+            options_.weights == "int8"};
 }
 
 Forward Continuation::first() const {
@@ -143,6 +144,7 @@ std::string Continuation::json() const {
         result["texts"].push_back({{"prompt", text.prompt}, {"continued", text.continued}});
     result["tokens"] = generated_;
     result["cache"] = options_.cache;
+    result["weights"] = options_.weights;
     result["tokens_after_whole_context"] = whole_;
     result["prompt_tokens"] = prompt_;
     result["first_token_s"] = first_s_;

@@ -99,7 +99,7 @@ std::string plans_text(const sharding::Program& role, const plan::PlanLabels& la
     };
     section("Set-up", role.setup());
     const auto& stretches = role.stretches();
-    for (std::size_t i = 0; stretches[i].first < role.warm_up_steps(); ++i) {
+    for (std::size_t i = 0; i < stretches.size() && stretches[i].first < role.warm_up_steps(); ++i) {
         const std::size_t first = stretches[i].first, last = stretches[i + 1].first - 1;
         section(first == last ? fmt::format("Step {}", first) : fmt::format("Steps {} to {}", first, last),
                 stretches[i].plan);
@@ -112,7 +112,10 @@ std::string plans_text(const sharding::Program& role, const plan::PlanLabels& la
                 plan);
         at += steps;
     });
-    if (role.evaluation() != nullptr) section("Validation, one batch", *role.evaluation());
+    if (role.prefill() != nullptr) section("Prefill", *role.prefill());
+    if (role.decode() != nullptr) section("Decode, one token of each text", *role.decode());
+    if (role.evaluation() != nullptr)
+        section(!stretches.empty() ? "Validation, one batch" : "Forward of the whole context", *role.evaluation());
     const plan::MemoryPeak peak = role.predict().peak;
     out += fmt::format("Predicted peak per rank: {} bytes, {} MiB\n", traces::store::grouped(peak.bytes),
                        traces::store::grouped(static_cast<double>(peak.bytes) / (1 << 20), 1));
@@ -184,7 +187,7 @@ std::string dry_run_json(const sharding::Program& program) {
                                  {"padded_elements", unit.padded_elements},
                                  {"shard_bytes", unit.shard_elements * kElementBytes}});
     }
-    if (program.roles() == 1) json["steady_step"] = steady_step(program);
+    if (program.roles() == 1 && !program.stretches().empty()) json["steady_step"] = steady_step(program);
     const std::vector<StageRow> rows = stage_rows(program);
     for (int r = 0; program.roles() > 1 && r < program.roles(); ++r) {
         nlohmann::ordered_json place = {{"first_rank", program.mesh().first_of_role(r)},

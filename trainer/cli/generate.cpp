@@ -15,6 +15,7 @@
 #include "trainer/checkpoint/error.h"
 #include "trainer/checkpoint/loader.h"
 #include "trainer/cli/continuation.h"
+#include "trainer/cli/dry_run.h"
 #include "trainer/cli/environment.h"
 #include "trainer/cli/exit_status.h"
 #include "trainer/cli/stop.h"
@@ -22,6 +23,7 @@
 #include "trainer/data/bpe.h"
 #include "trainer/data/tokenizer.h"
 #include "trainer/executor/generation_run.h"
+#include "trainer/executor/int8_weights.h"
 #include "trainer/model/models.h"
 #include "trainer/sharding/program.h"
 
@@ -77,6 +79,10 @@ int generate(const job::Job& job, const GenerateOptions& options) {
     const std::unique_ptr<data::Tokenizer> tokenizer = tokenizer_of(stored, job);
     Continuation continuation(job, *tokenizer, options);
     const sharding::Program program(job, continuation.shape());
+    if (options.dry_run) {
+        fmt::print("{}", options.json ? dry_run_json(program) : dry_run_text(program));
+        return 0;
+    }
     const checkpoint::CheckpointLoader loader(stored, program.job(), checkpoint::layout_of(program),
                                               checkpoint::LoadUse::weights);
     TraceOutput trace(program.job(), nullptr);
@@ -89,7 +95,8 @@ int generate(const job::Job& job, const GenerateOptions& options) {
     if (trace.recorder()) listening.emplace(&stop);  // so that the trace is complete
     executor::GenerationCalls calls;
     calls.after_setup = [&](int rank, executor::RankRunner& runner) {
-        loader.fill(rank, [&](const plan::Arg& arg) { return runner.contents(arg); });
+        loader.fill(
+            rank, [&](const plan::Arg& where) { return executor::parameter_values(program, runner, where); });
         continuation.start();
     };
     calls.write = [&](executor::Forward forward, const executor::ForwardInput& input) {

@@ -410,14 +410,19 @@ int run_train(const std::vector<std::string>& arguments) {
                        "Print this text as the model of checkpoint.load continues it; train nothing. Several "
                        "are continued together (docs/generation.md)")
             ->expected(1)
-            ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
-            ->excludes("--dry-run");
+            ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
     app.add_option("--tokens", generation.tokens, "With --generate: how many tokens follow each text (400)")
         ->needs(continuation)
         ->check(CLI::Range(std::int64_t{1}, std::int64_t{1'000'000'000}));
     app.add_flag("!--no-cache", generation.cache,
                  "With --generate: compute the whole context again for each token, without a key/value cache")
         ->needs(continuation);
+    app.add_option(
+           "--weights", generation.weights,
+           "With --generate: what the weights of linear layers are held in, fp32 or int8 with a scale "
+           "for each row (fp32)")
+        ->needs(continuation)
+        ->check(CLI::IsMember({"fp32", "int8"}));
     std::optional<std::string> watched;
     app.add_option_function<std::string>(
            "--status", [&](const std::string& address) { watched = address; },
@@ -503,6 +508,7 @@ int run_train(const std::vector<std::string>& arguments) {
     }
     const job::Job job = load();
     generation.json = common.json();
+    generation.dry_run = common.dry_run;
     if (generates) return g_silent ? 0 : generate(job, generation);
     if (!bench.engines.empty()) return bench_collectives_of_engines(common.file, overrides, job, bench);
     if (job.run.processes > 1 && !common.dry_run) return launch(arguments, job);

@@ -51,6 +51,7 @@ void sum_blocks(plan::DType type, std::span<const std::byte* const> inputs, std:
         case plan::DType::fp64:
             return sum<double>(inputs, output, bytes, divisor, past_caches);
         case plan::DType::int32:
+        case plan::DType::int8:
             break;
     }
     throw std::logic_error("collectives do not sum integers");

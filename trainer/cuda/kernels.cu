@@ -16,6 +16,7 @@
 #include "trainer/cuda/gemm.h"
 #include "trainer/cuda/image_kernels.h"
 #include "trainer/cuda/initialize.h"
+#include "trainer/cuda/int8_linear.h"
 #include "trainer/cuda/kernels.h"
 #include "trainer/cuda/kv_head.h"
 #include "trainer/cuda/loss.h"
@@ -390,6 +391,10 @@ bool launch_untyped(const Operands& o) {
         case plan::Kernel::linear_backward_input:
         case plan::Kernel::linear_backward_weight:
             return device.gemm.launch(o.op, o.data, device.stream), true;
+        case plan::Kernel::int8_linear_forward:
+            return int8_linear_forward(device, o.f(1), o.as<const std::int8_t>(2), o.f(3),
+                                       o.count > 4 ? o.f(4) : nullptr, o.f(0), o.d(0), o.d(1), o.d(2)),
+                   true;
         case plan::Kernel::attention_forward:
         case plan::Kernel::attention_backward:
         case plan::Kernel::fused_attention_forward:

@@ -78,6 +78,7 @@ void carry_out(const Calls& calls, std::size_t place, cudaStream_t stream) {
                 case plan::DType::fp64:
                     return reduce<double>(calls, place, stream);
                 case plan::DType::int32:
+                case plan::DType::int8:
                     break;
             }
             throw std::logic_error("the local process group does not sum integers");

@@ -28,6 +28,8 @@ int type_of(plan::DType dtype) {
             return kNcclFloat64;
         case plan::DType::int32:
             return kNcclInt32;
+        case plan::DType::int8:
+            break;
     }
     throw std::logic_error("NCCL has no such type");
 }
@@ -46,6 +48,7 @@ void divide(const collective::CollectiveCall& call, std::int64_t elements, cudaS
         case plan::DType::fp64:
             return scale_sum(static_cast<double*>(call.output), n, factor, stream);
         case plan::DType::int32:
+        case plan::DType::int8:
             throw std::logic_error("sums of integers are not divided");
     }
 }

@@ -3,7 +3,7 @@
 set(SHARDSCOPE_CUDA_KERNELS
     activation.cu attention.cu attention_plain.cu batch_norm.cu cached_attention.cu compression.cu context_attention.cu convolution.cu copies.cu device.cu
     dropout.cu elementwise.cu embedding.cu experts.cu flash_backward.cu flash_forward.cu gemm.cu
-    image_kernels.cu initialize.cu kernels.cu kv_head.cu local_kernels.cu loss.cu norm_parameters.cu norms.cu optimizer.cu
+    image_kernels.cu initialize.cu int8_linear.cu kernels.cu kv_head.cu local_kernels.cu loss.cu norm_parameters.cu norms.cu optimizer.cu
     pool.cu reductions.cu rotary.cu row_sums.cu vocabulary.cu)
 # Sources without kernels, compiled by a C++ compiler in both cases.
 set(SHARDSCOPE_CUDA_DEVICE

@@ -21,6 +21,7 @@
 #include "trainer/kernels/elementwise.h"
 #include "trainer/kernels/embedding.h"
 #include "trainer/kernels/experts.h"
+#include "trainer/kernels/int8_linear.h"
 #include "trainer/kernels/kv_head.h"
 #include "trainer/kernels/layer_norm.h"
 #include "trainer/kernels/linear.h"
@@ -366,6 +367,10 @@ bool run_untyped(const Operands& o, const device::KernelContext& context) {
         case plan::Kernel::init_uniform:
         case plan::Kernel::init_constant:
             return initialize(o.op, o.data, context), true;
+        case plan::Kernel::int8_linear_forward:
+            return k::int8_linear_forward(o.f(1), o.as<const std::int8_t>(2), o.f(3),
+                                          o.count > 4 ? o.f(4) : nullptr, o.f(0), o.d(0), o.d(1), o.d(2)),
+                   true;
         case plan::Kernel::mse_forward:
             return k::mse_forward(o.f(1), o.f(2), o.f64(0), n), true;
         case plan::Kernel::mse_backward:

@@ -137,6 +137,7 @@ void carry_out(const Calls& calls, std::size_t place, std::size_t cache_bytes) {
                 case plan::DType::fp64:
                     return reduce<double>(calls, place, cache_bytes);
                 case plan::DType::int32:
+                case plan::DType::int8:
                     break;
             }
             throw std::logic_error("the local process group does not sum integers");

@@ -30,6 +30,11 @@ constexpr Cost matrix_product_cost(Count m, Count n, Count k) {
 constexpr Cost linear_forward_cost(Count rows, Count in, Count out, bool bias) {
     return matrix_product_cost(rows, out, in) + (bias ? Cost{rows * out, 4 * out} : Cost{});
 }
+// The weights take a byte each; a multiplication scales each element of the result.
+constexpr Cost int8_linear_forward_cost(Count rows, Count in, Count out, bool bias) {
+    return {linear_forward_cost(rows, in, out, bias).flops + rows * out,
+            4 * rows * (in + out) + in * out + 4 * out * (bias ? 2 : 1)};
+}
 constexpr Cost linear_backward_input_cost(Count rows, Count in, Count out) {
     return matrix_product_cost(rows, in, out);
 }

@@ -35,6 +35,7 @@ inline constexpr std::size_t kRowBlock = 64;     // rows summed in float before 
 typedef float FloatLanes __attribute__((vector_size(kLanes * sizeof(float))));
 typedef std::uint32_t WideLanes __attribute__((vector_size(kLanes * sizeof(std::uint32_t))));
 typedef std::uint16_t NarrowLanes __attribute__((vector_size(kLanes * sizeof(std::uint16_t))));
+typedef std::int32_t IntLanes __attribute__((vector_size(kLanes * sizeof(std::int32_t))));
 
 template <class T>
 SHARDSCOPE_INLINE T add_lanes(T (&lanes)[kLanes]) {

@@ -33,6 +33,7 @@ class Linear final : public Module {
   private:
     const Parameter& weight() const { return tied_ ? *tied_ : parameters()[0]; }
     plan::Tensor output(Graph& graph, const plan::Tensor& input, bool wanted);
+    plan::Tensor int8_output(Graph& graph, const plan::Tensor& input) const;
     void weight_gradients(Graph& graph, plan::Tensor dy, plan::Tensor saved, std::int64_t rows,
                           bool train_weight, bool train_bias);
     plan::Tensor activated_output(Graph& graph, const plan::Tensor& input, bool wanted);

@@ -75,6 +75,18 @@ plan::Tensor Linear::output(Graph& graph, const plan::Tensor& x, bool wanted) {
     return y;
 }
 
+plan::Tensor Linear::int8_output(Graph& graph, const plan::Tensor& x) const {
+    const std::int64_t rows = x.elements() / in_;
+    plan::Tensor y = graph.activation(path + ".output", rows * out_);
+    const plan::PlanBuilder::Range range(graph.builder, "aten::_weight_int8pack_mm");
+    std::vector<plan::Arg> args = {y, x, graph.store.parameter(weight()), graph.store.scales(weight())};
+    if (bias_) args.push_back(graph.store.parameter(parameters()[kBias]));
+    check_output(graph, graph.kernel(plan::Kernel::int8_linear_forward, "int8pack_mm", std::move(args),
+                                     {rows, in_, out_},
+                                     kernels::int8_linear_forward_cost(rows, in_, out_, bias_).flops));
+    return y;
+}
+
 // The activation's module receives the sum if its backward reads that (GELU), else the activation itself:
 // ReLU's backward reads its result, and without a backward nothing reads the sum. Either tensor has the
 // sum's identity on the tape, because this module's backward takes the sum's gradient.
@@ -127,6 +139,7 @@ void Linear::weight_gradients(Graph& graph, plan::Tensor dy, plan::Tensor saved,
 
 plan::Tensor Linear::forward(Graph& graph, const plan::Tensor& input) {
     const plan::Tensor x = enter_tensor_region(graph, input, enters_);
+    if (weight().stored == plan::DType::int8) return int8_output(graph, x);
     const std::int64_t rows = x.elements() / in_;
     const bool train_weight = weight().trained;
     const bool train_bias = bias_ && parameters()[kBias].trained;

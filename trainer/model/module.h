@@ -41,6 +41,8 @@ struct Parameter {
     bool trained = true;              // false: frozen; takes no gradient and no update (requires_grad)
     bool partial_gradient = false;    // the ranks of a tensor group compute parts of its sum
     std::int64_t whole_elements = 0;  // on all ranks of the group that cuts it, without padding
+    // int8: with an fp32 scale for each row (kernels/int8_linear.h).
+    plan::DType stored = plan::DType::fp32;
     // How PyTorch orders its elements otherwise: filters are [rows, window, window, channels] here, and the
     // rows of a Linear that reads images [pixels, channels]; there channels come first.
     int window = 0;
@@ -77,6 +79,8 @@ class ParameterStore {
     virtual ~ParameterStore() = default;
     // The parameter's values, for a kernel that is enqueued now.
     virtual plan::Arg parameter(const Parameter& parameter) = 0;
+    // The scales of a parameter that is stored in int8; no buffer: it is not.
+    virtual plan::Arg scales(const Parameter&) const { return {}; }
     virtual plan::Arg buffer(const ModuleBuffer& buffer) = 0;
     // Memory for a gradient of the parameter, of the element type that the store keeps it in, allocated now.
     virtual plan::Tensor new_gradient(const Parameter& parameter) = 0;

@@ -7,8 +7,9 @@
 
 namespace shardscope::trainer::plan {
 
-enum class DType : std::uint8_t { fp32, bf16, fp64, int32, fp16 };
-inline constexpr std::array<std::string_view, 5> kDTypeNames = {"fp32", "bf16", "fp64", "int32", "fp16"};
+enum class DType : std::uint8_t { fp32, bf16, fp64, int32, fp16, int8 };
+inline constexpr std::array<std::string_view, 6> kDTypeNames = {"fp32",  "bf16", "fp64",
+                                                                "int32", "fp16", "int8"};
 
 // Stored in 16 bits, computed with in fp32.
 constexpr bool is_narrow(DType type) {
@@ -16,7 +17,7 @@ constexpr bool is_narrow(DType type) {
 }
 
 constexpr std::int64_t size_of(DType type) {
-    constexpr std::array<std::int64_t, 5> kBytes = {4, 2, 8, 4, 2};
+    constexpr std::array<std::int64_t, 6> kBytes = {4, 2, 8, 4, 2, 1};
     return kBytes[static_cast<std::size_t>(type)];
 }
 

@@ -50,6 +50,7 @@ KernelArg read_arg(std::string_view text) {
     if (take(text, "out ")) arg.role = KernelArg::Role::out;
     if (take(text, "f ") || take(text, "i ")) arg.element_bytes = 4;
     if (take(text, "d ")) arg.element_bytes = 8;
+    if (take(text, "b ")) arg.element_bytes = 1;
     if (text.ends_with("...")) {
         arg.repeats = true;
         text.remove_suffix(3);

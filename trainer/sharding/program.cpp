@@ -50,6 +50,16 @@ std::unique_ptr<model::Module> wrap_model(const job::Job& job, Workload& workloa
     return model;
 }
 
+// A tied head has no weight of its own: the embedding's table stays fp32.
+model::ModuleTree make_tree(std::unique_ptr<model::Module> root, const Texts& texts) {
+    model::ModuleTree tree = number_modules(std::move(root));
+    for (model::Module* module : tree.modules) {
+        if (texts.int8 && dynamic_cast<const model::Linear*>(module) && !module->parameters().empty())
+            module->parameters().front().stored = plan::DType::int8;
+    }
+    return tree;
+}
+
 std::unique_ptr<Parallelism> make_parallelism(const job::Job& job, const model::ModuleTree& tree, int role) {
     switch (job.parallel.mode) {
         case job::ParallelMode::server:
@@ -96,7 +106,7 @@ Program::Program(const job::Job& job, std::unique_ptr<Workload> workload, Purpos
       first_step_(first_step),
       role_(role),
       workload_(std::move(workload)),
-      tree_(number_modules(wrap_model(job_, *workload_))),
+      tree_(make_tree(wrap_model(job_, *workload_), texts)),
       stages_(job_.parallel.pipeline > 1 ? std::optional(make_stages(job_, tree_, role, of_another))
                                          : std::nullopt),
       parallelism_(make_parallelism(job_, tree_, role)),

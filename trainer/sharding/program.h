@@ -31,6 +31,7 @@ struct Texts {
     int count = 1;
     int prompt = 0;           // tokens of the longest, at most model.context; 0: no key/value cache is kept
     std::int64_t tokens = 0;  // that follow each: the context may be full before all have
+    bool int8 = false;        // weights of Linears are held in int8 (kernels/int8_linear.h)
 };
 
 // The memory account of a run.
@@ -74,6 +75,8 @@ class Program {
     const std::vector<UnitInfo>& units() const { return units_; }
     int unit_of(const model::Parameter& parameter) const;
 
+    // Of a parameter that is stored in int8; no buffer: it is not.
+    plan::Arg scales(const model::Parameter& parameter) const { return parallelism_->scales(parameter); }
     // Where every rank has the buffer of a module.
     plan::Arg buffer(const model::ModuleBuffer& buffer) const { return parallelism_->buffer(buffer); }
 

@@ -72,6 +72,7 @@ Replicated::Replicated(const job::Job& job, plan::Mesh mesh, const model::Module
       alone_(job.parallel.mode == job::ParallelMode::none),
       parameter_args_(tree.parameters.size()),
       gradient_args_(tree.parameters.size()),
+      scale_args_(tree.parameters.size()),
       slot_of_(tree.parameters.size(), 0),
       has_gradient_(tree.parameters.size(), false),
       left_at_(tree.parameters.size(), -1),
@@ -98,8 +99,17 @@ void Replicated::add_whole(const model::Parameter& p) {
     if (p.is_cut(plan::Group::expert)) slot.along = plan::Group::expert_shard;
     slot.module = owner;
     slot.partial_gradient = p.partial_gradient && p.trained && alone_ && !offload_;
-    slot.parameter = declare_whole(
-        {p.path, plan::MemoryCategory::parameters, plan::MemorySpace::device, bytes_of(p), -1, owner});
+    const auto declare_parameter = [&](std::string name, std::int64_t bytes) {
+        return declare_whole(
+            {std::move(name), plan::MemoryCategory::parameters, plan::MemorySpace::device, bytes, -1, owner});
+    };
+    if (p.stored == plan::DType::int8) {
+        slot.parameter = declare_parameter(p.path + " (int8)", p.elements() * size_of(p.stored));
+        scale_args_[static_cast<std::size_t>(p.id)] =
+            declare_parameter(p.path + " (scales)", p.rows * kFloat);
+    } else {
+        slot.parameter = declare_parameter(p.path, bytes_of(p));
+    }
     parameter_arg(p) = slot.parameter;
     if (p.trained) {
         slot.gradient = declare_whole({p.path + ".grad", plan::MemoryCategory::gradients,
@@ -157,7 +167,14 @@ void Replicated::setup(plan::PlanBuilder& builder) {
                                              tree_.owners[static_cast<std::size_t>(p->id)], unit_of(*p));
         if (parameter_arg(*p).buffer != flat_parameters_)
             builder.allocate(parameter_arg(*p).buffer, plan::Stream::compute);
-        initialize(builder, *p, parameter_arg(*p), 0, 0);
+        const plan::Arg scale = scales(*p);
+        if (scale.buffer < 0) {
+            initialize(builder, *p, parameter_arg(*p), 0, 0);
+            continue;
+        }
+        builder.allocate(scale.buffer, plan::Stream::compute);
+        builder.memset(parameter_arg(*p));  // until a checkpoint's values are there
+        builder.memset(scale);
     }
     if (alone_) copy_parameters_out(builder);
 }

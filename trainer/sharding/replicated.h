@@ -21,6 +21,9 @@ class Replicated : public Parallelism {
     void end_backward() override;
     void after_optimizer() override;
     plan::Arg parameter(const model::Parameter& parameter) override;
+    plan::Arg scales(const model::Parameter& parameter) const override {
+        return scale_args_[static_cast<std::size_t>(parameter.id)];
+    }
     plan::Tensor new_gradient(const model::Parameter& parameter) override;
     void gradient_ready(const model::Parameter& parameter, plan::Tensor gradient) override;
 
@@ -76,6 +79,7 @@ class Replicated : public Parallelism {
     const bool alone_;  // nothing else reduces gradients: the optimizer sums those of a tensor group
     std::vector<const model::Parameter*> trained_;
     std::vector<plan::Arg> parameter_args_, gradient_args_;      // indexed by parameter id
+    std::vector<plan::Arg> scale_args_;                          // indexed by parameter id
     std::vector<std::size_t> slot_of_;                           // indexed by parameter id
     std::vector<bool> has_gradient_;                             // in this step, indexed by parameter id
     std::vector<plan::EventId> left_at_;                         // of those on the host: when they came there

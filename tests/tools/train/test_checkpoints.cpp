@@ -244,7 +244,8 @@ TEST_F(Checkpoints, GenerateTextThatTheModelHasSeen) {
 
 // A key/value cache changes how fast a text comes, not which.
 TEST_F(Checkpoints, GenerateTheSameTextWithAndWithoutACache) {
-    for (const char* type : {"gpt", "llama"}) {
+    for (const auto& [type, weights] : {std::pair{"gpt", "fp32"}, std::pair{"gpt", "int8"},
+                                        std::pair{"llama", "fp32"}, std::pair{"llama", "int8"}}) {
         const Words model = {std::string("--model.type=") + type, "--model.context=64", "--fsdp.wrap=root"};
         const auto with = [&](Words words) {
             words.insert(words.end(), model.begin(), model.end());
@@ -258,6 +259,8 @@ TEST_F(Checkpoints, GenerateTheSameTextWithAndWithoutACache) {
                           "girl",
                           "--tokens",
                           "80",
+                          "--weights",
+                          weights,
                           "--format",
                           "json"};
         const Outcome cached = train(with(generate));
@@ -303,6 +306,38 @@ TEST_F(Checkpoints, GenerateAsPrefillAndDecodeInATrace) {
         EXPECT_EQ(memory.at("ranks").at(0).at("peak_bytes"), memory["ranks"][0].at("predicted_peak_bytes"))
             << file;
     }
+}
+
+TEST_F(Checkpoints, GenerateWithWeightsInInt8) {
+    train_json(gpt({"--run.steps=300", "--data.batch=4", "--checkpoint.save=" + save()}));
+    const std::string plain = folder_ / "fp32.sqlite", packed = folder_ / "int8.sqlite";
+    const auto with = [&](Words words) {
+        words.insert(words.end(), {"--checkpoint.load=" + save(), "--generate", "every good", "--tokens=60"});
+        return train(gpt(words));
+    };
+    EXPECT_EQ(with({"--trace", plain}).status, 0);
+    const Outcome int8 = with({"--trace", packed, "--weights=int8"});
+    ASSERT_EQ(int8.status, 0) << int8.err;
+    EXPECT_THAT(int8.out, AllOf(StartsWith("every good boy number "),
+                                HasSubstr(" does fine and so does every girl\nevery good ")));
+    const auto peak = [](const std::string& file) {
+        const Json rank = trace_json({"memory", file}).at("ranks").at(0);
+        EXPECT_EQ(rank.at("peak_bytes"), rank.at("predicted_peak_bytes")) << file;
+        return rank.at("peak_bytes").get<std::int64_t>();
+    };
+    EXPECT_LT(peak(packed), peak(plain));
+    EXPECT_GT(number(packed, "SELECT COUNT(*) FROM kernels WHERE name = 'int8pack_mm'"), 0);
+    EXPECT_EQ(Json::parse(with({"--weights=int8", "--format=json"}).out).at("weights"), "int8");
+    const Outcome plan = with({"--weights=int8", "--dry-run"});
+    EXPECT_THAT(plan.out, AllOf(HasSubstr("\nPrefill\n"), HasSubstr("\nDecode, one token of each text\n"),
+                                HasSubstr("weight: blocks.0.attention.qkv.weight (int8)")));
+    EXPECT_EQ(Json::parse(with({"--weights=int8", "--dry-run", "--format=json"}).out)
+                  .at("predicted_peak_bytes")
+                  .get<std::int64_t>(),
+              peak(packed));
+    const Outcome wrong = with({"--weights=int4"});
+    EXPECT_EQ(wrong.status, 2);
+    EXPECT_THAT(wrong.err, HasSubstr("--weights: int4 not in {fp32,int8}"));
 }
 
 // Whatever mesh has trained a model, one rank that holds everything prints its text, with the job of that
