@@ -54,7 +54,7 @@ TEST(CommandLine, HelpListsEveryKeyInItsSection) {
          {"bucket_cap_mb", "first_bucket_mb", "gradient_as_bucket_view", "static_graph", "shard_optimizer",
           "broadcast_buffers", "comm_hook", "comm_hook_start", "orthogonalization_epsilon"}},
         {"train",
-         {"epochs", "accumulation", "accumulation_sync", "clip_norm", "gradient_norm", "local_steps",
+         {"epochs", "accumulation", "accumulation_sync", "clip_norm", "gradient_norm", "local_steps", "staleness",
           "outer_lr", "outer_momentum", "validate_every", "freeze", "label_smoothing", "diverged_above"}},
         {"precision",
          {"param", "reduce", "buffer", "tf32", "loss_scale", "scale_rule", "initial_scale", "growth_interval",
