@@ -54,7 +54,7 @@ TEST(JobErrors, NameTheLineAndTheNearestRightName) {
          "job.toml:1: there is no section [xyzzy]; the sections are run, model, data, parallel, fsdp, ddp, "
          "train, precision, memory, optimizer, checkpoint, sim"},
         {"[parallel]\nfoobarbaz = 1",
-         "job.toml:2: there is no key foobarbaz in [parallel]; its keys are mode, tensor, sequence, "
+         "job.toml:2: there is no key foobarbaz in [parallel]; its keys are mode, servers, tensor, sequence, "
          "sync_batch_norm, "
          "context, context_exchange, pipeline, schedule, virtual_stages, order, stages, expert"},
         {"[run]\nbatch = 8", "job.toml:2: there is no key batch in [run]; did you mean data.batch?"},
@@ -122,10 +122,11 @@ TEST(JobErrors, NameTheLineOfATomlError) {
 }
 
 TEST(JobErrors, StayOnOneLineWhateverTheyQuote) {
-    EXPECT_EQ(error_of("[parallel]\n\"ab\\ncdefgh\" = 1"),
-              "job.toml:2: there is no key ab?cdefgh in [parallel]; its keys are mode, tensor, sequence, "
-              "sync_batch_norm, "
-              "context, context_exchange, pipeline, schedule, virtual_stages, order, stages, expert");
+    EXPECT_EQ(
+        error_of("[parallel]\n\"ab\\ncdefgh\" = 1"),
+        "job.toml:2: there is no key ab?cdefgh in [parallel]; its keys are mode, servers, tensor, sequence, "
+        "sync_batch_norm, "
+        "context, context_exchange, pipeline, schedule, virtual_stages, order, stages, expert");
 }
 
 TEST(JobErrors, NameTheOptionOnTheCommandLine) {

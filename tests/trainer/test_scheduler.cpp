@@ -344,8 +344,8 @@ TEST(Waits, ForAStreamTheLatestEventCounts) {
     waits.add({3, 4});
     ASSERT_EQ(waits.events().size(), 2U);
     EXPECT_EQ(waits.events()[0].sequence, 7U);
-    for (device::StreamIndex stream = 10; stream < 18; ++stream) waits.add({stream, 1});
-    EXPECT_THROW(waits.add({20, 1}), std::logic_error) << "ten streams at most";
+    for (device::StreamIndex stream = 10; stream < 8 + plan::kStreams; ++stream) waits.add({stream, 1});
+    EXPECT_THROW(waits.add({100, 1}), std::logic_error) << "those of one rank at most";
 }
 
 }  // namespace TEST_FILE
