@@ -1,15 +1,16 @@
 #!/usr/bin/env bash
-# Prints how fast a GPT of 6 layers, 384 wide, continues a prompt of 256 tokens by 256 more, with a key/value cache and
-# with the whole context computed again for each token: medians of alternating runs, their ratio, and the goal.
+# Prints how fast a GPT of 6 layers, 384 wide, continues a prompt of 256 tokens by 256 more, with a key/value cache, with
+# the whole context computed again for each token, and with weights in int8: medians of alternating runs, their ratios, the
+# goal, and the memory of the weights.
 #
 #   scripts/bench_generation.sh [ROUNDS]     some minutes; needs an otherwise idle machine
 #
-# BIN: a folder with shardscope-train that is built already.
+# BIN: a folder with shardscope-train and shardscope-trace that are built already.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 bin=${BIN:-build/release/bin}
-[[ -n ${BIN:-} ]] || scripts/build.sh release shardscope-train >&2
+[[ -n ${BIN:-} ]] || scripts/build.sh release shardscope-train shardscope-trace >&2
 rounds=${1:-5}
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
@@ -51,6 +52,8 @@ for ((i = 0; i < rounds; ++i)); do
     generate whole 1 --no-cache
     generate cache 1
     generate batch 4
+    generate int8 1 --weights int8
+    generate int8batch 4 --weights int8
     cmp -s "$folder/whole.text" "$folder/cache.text" || { echo "bench_generation.sh: the texts differ" >&2; exit 1; }
 done
 median() { sort -g | awk '{ v[NR] = $1 } END { print (v[int((NR + 1) / 2)] + v[int(NR / 2) + 1]) / 2 }'; }
@@ -58,9 +61,18 @@ of() { awk -v c="$2" '{ print $c }' "$folder/$1" | median; }
 
 printf 'GPT 6 x 384, context 512: 256 tokens after a prompt of 256, medians of %s alternating runs\n\n' "$rounds"
 printf '%-28s %10s %14s %14s %8s %8s\n' '' 'tokens/s' 'first, ms' 'a token, ms' '95 %' '99 %'
-for row in 'whole:whole context each time' 'cache:key/value cache' 'batch:cache, 4 texts together'; do
+for row in 'whole:whole context each time' 'cache:key/value cache' 'int8:cache, weights in int8' \
+    'batch:cache, 4 texts together' 'int8batch:in int8, 4 texts together'; do
     name=${row%%:*}
     printf '%-28s %10.1f %14.1f %14.2f %8.2f %8.2f\n' "${row#*:}" "$(of "$name" 1)" "$(of "$name" 2)" "$(of "$name" 3)" \
         "$(of "$name" 4)" "$(of "$name" 5)"
 done
 awk -v a="$(of cache 1)" -v b="$(of whole 1)" 'BEGIN { printf "\nThe cache gives %.1f times as many tokens/s (goal: at least 20); the texts are the same\n", a / b }'
+awk -v a="$(of int8 1)" -v b="$(of cache 1)" -v c="$(of int8batch 1)" -v d="$(of batch 1)" \
+    'BEGIN { printf "Weights in int8 give %.1f times as many, of 4 texts %.1f times\n", a / b, c / d }'
+# weights TYPE: their bytes, which the trace of a short run shows.
+weights() {
+    generate memory 1 --weights "$1" --trace "$folder/$1.sqlite"
+    "$bin/shardscope-trace" memory "$folder/$1.sqlite" --format json | sed -E 's/.*"at_peak":\{"parameters":([0-9]+),.*/\1/'
+}
+awk -v a="$(weights fp32)" -v b="$(weights int8)" 'BEGIN { printf "Parameters: %.1f MB in fp32, %.1f MB with weights of linear layers in int8\n", a / 1e6, b / 1e6 }'
