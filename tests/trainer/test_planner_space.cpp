@@ -120,6 +120,13 @@ TEST(PlannerSpace, TriesTheOptimizerOnTheHost) {
     EXPECT_EQ(offloaded, 2 * 20 + 2);
     EXPECT_THAT(values_of(Planned("").candidates({{"memory.offload", {"activations"}}}), "memory.offload"),
                 ElementsAre("activations"));
+    // A job of this kind is also tried without, with fsdp.cpu_offload too.
+    const Planned on_host("[memory]\noffload = \"optimizer\"\n");
+    const auto others = on_host.candidates({});
+    EXPECT_THAT(values_of(others, "memory.offload"), ElementsAre("none", "optimizer"));
+    EXPECT_THAT(values_of(others, "fsdp.cpu_offload"), ElementsAre("false", "true"));
+    EXPECT_THAT(values_of(others, "fsdp.sharding_strategy"), Contains("NO_SHARD"));
+    for (const Candidate& candidate : others) EXPECT_NO_THROW(on_host.job(candidate.settings));
     const Planned planned("");
     EXPECT_THAT(values_of(last_resorts({}, planned.make_job, planned.cluster_of), "memory.offload"),
                 ElementsAre("activations", "none", "optimizer", "optimizer+activations"));
