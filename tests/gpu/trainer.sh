@@ -144,16 +144,18 @@ section "the same: strategy, wrap, offload, ranks; every third in bf16, every se
 number=0
 for strategy in FULL_SHARD SHARD_GRAD_OP NO_SHARD HYBRID_SHARD ddp; do
     for wrap in root module:Block; do
-        for offload in false true; do
+        for offload in false true optimizer; do
             for ranks in 1 2 4 8; do
                 keys=(--run.ranks="$ranks" --data.path="$text")
                 if [[ $strategy == ddp ]]; then
-                    [[ $wrap$offload == rootfalse ]] || continue
+                    [[ $wrap == root && $offload != true ]] || continue
                     keys+=(--parallel.mode=ddp)
                 else
-                    keys+=(--fsdp.sharding_strategy="$strategy" --fsdp.wrap="$wrap" --fsdp.cpu_offload="$offload")
+                    keys+=(--fsdp.sharding_strategy="$strategy" --fsdp.wrap="$wrap")
                 fi
-                if [[ $strategy == NO_SHARD && $offload == true ]]; then continue; fi # nothing to offload
+                if [[ $offload == true ]]; then keys+=(--fsdp.cpu_offload=true); fi
+                if [[ $offload == optimizer ]]; then keys+=(--memory.offload=optimizer); fi
+                if [[ $strategy == NO_SHARD && $offload != false ]]; then continue; fi # nothing to offload
                 if [[ $strategy == HYBRID_SHARD ]]; then
                     ((ranks >= 4)) || continue
                     keys+=(--fsdp.shard_group=2)

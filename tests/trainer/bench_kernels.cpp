@@ -7,6 +7,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <functional>
 #include <string>
 #include <vector>
@@ -367,12 +368,16 @@ constexpr int kHosts = 2;
 constexpr std::size_t kHostParameters = std::size_t{16} << 20;  // of a thread
 
 SHARDSCOPE_VECTOR_CLONES
-void triad(float* __restrict__ param, const float* __restrict__ grad, float* __restrict__ m,
-           float* __restrict__ v, std::size_t n) {
+void triad(float* param, const float* grad, float* m, float* v, std::size_t n) {
+    FloatLanes g;
+    FloatLanes x;
     for (std::size_t i = 0; i + kLanes <= n; i += kLanes) {
-        for (std::size_t l = 0; l < kLanes; ++l) param[i + l] += grad[i + l];
-        for (std::size_t l = 0; l < kLanes; ++l) m[i + l] += grad[i + l];
-        for (std::size_t l = 0; l < kLanes; ++l) v[i + l] += grad[i + l];
+        std::memcpy(&g, grad + i, sizeof g);
+        for (float* numbers : {param, m, v}) {
+            std::memcpy(&x, numbers + i, sizeof x);
+            x += g;
+            std::memcpy(numbers + i, &x, sizeof x);
+        }
     }
 }
 

@@ -69,8 +69,8 @@ TEST(PlannerSpace, BeginsWithTheJobItself) {
 // 5 wraps x 2 offload x 2 checkpointing x 3 prefetch x 2 limiter x 2 precision = 240 of each of two
 // strategies, and 40 each of fully_shard and of half the batch, without prefetch and limiter; NO_SHARD: 5
 // wraps x 2 x 2 precision = 20, twice; ddp with and without a sharded optimizer: 2 x 2 checkpointing, twice.
-// With fully_shard 8 of each strategy wrap every second block, and 8 of FULL_SHARD keep the last one. With the
-// optimizer on the host 20 of each of the two, without prefetch and limiter, and 2 of ddp.
+// With fully_shard 8 of each strategy wrap every second block, and 8 of FULL_SHARD keep the last one. With
+// the optimizer on the host 20 of each of the two, without prefetch and limiter, and 2 of ddp.
 TEST(PlannerSpace, KeysWithoutEffectKeepOneValue) {
     const auto all = Planned("").candidates({});
     EXPECT_EQ(all.size(), 2u * 320 + 40 + 8 + 2 * 8 + 8 + 2 * 20 + 2);
@@ -120,6 +120,13 @@ TEST(PlannerSpace, TriesTheOptimizerOnTheHost) {
     EXPECT_EQ(offloaded, 2 * 20 + 2);
     EXPECT_THAT(values_of(Planned("").candidates({{"memory.offload", {"activations"}}}), "memory.offload"),
                 ElementsAre("activations"));
+    // A job of this kind is also tried without, with fsdp.cpu_offload too.
+    const Planned on_host("[memory]\noffload = \"optimizer\"\n");
+    const auto others = on_host.candidates({});
+    EXPECT_THAT(values_of(others, "memory.offload"), ElementsAre("none", "optimizer"));
+    EXPECT_THAT(values_of(others, "fsdp.cpu_offload"), ElementsAre("false", "true"));
+    EXPECT_THAT(values_of(others, "fsdp.sharding_strategy"), Contains("NO_SHARD"));
+    for (const Candidate& candidate : others) EXPECT_NO_THROW(on_host.job(candidate.settings));
     const Planned planned("");
     EXPECT_THAT(values_of(last_resorts({}, planned.make_job, planned.cluster_of), "memory.offload"),
                 ElementsAre("activations", "none", "optimizer", "optimizer+activations"));

@@ -321,8 +321,8 @@ TEST(SimJobs, ThirteenBillionParametersFitOneV100WithTheOptimizerOnTheHost) {
                 8.0 * kParameters, 1e6);
 }
 
-// On a bus that is fast enough kernels hide the copies of activations; on a slow one a step is as long as they
-// are, out in the forward and back in the backward.
+// On a bus that is fast enough kernels hide the copies of activations; on a slow one a step is as long as
+// they are, out in the forward and back in the backward.
 TEST(SimJobs, AStepGrowsByTheCopiesOfOffloadThatAreNotHidden) {
     Cluster cluster = load_cluster("v100_pcie");
     const auto job_with = [](const char* offload) {

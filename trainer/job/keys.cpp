@@ -485,10 +485,11 @@ std::vector<Key> make_keys() {
 
         memory.parsed("activation_checkpointing", &MemorySection::activation_checkpointing, parse_modules,
                       "modules whose activations are recomputed: none, module:NAME[,NAME], path: or every:"),
-        memory.parsed("offload", &MemorySection::offload, parse_offload,
-                      "host memory holds the optimizer (its state, and the parameters that it updates there), "
-                      "activations (until their backward), or both: none, optimizer, activations, "
-                      "optimizer+activations"),
+        memory.parsed(
+            "offload", &MemorySection::offload, parse_offload,
+            "host memory holds the optimizer (its state, and the parameters that it updates there), "
+            "activations (until their backward), or both: none, optimizer, activations, "
+            "optimizer+activations"),
         memory.integer("gemm_workspace_bytes", &MemorySection::gemm_workspace_bytes, 0, 1e12,
                        "bytes of the workspace of each of the two matmul handles (forward, backward)"),
 

@@ -17,10 +17,10 @@ Offload parse_offload(const std::string& text) {
                             : word == "activations" ? &offload.activations
                                                     : nullptr;
         if (named == nullptr || *named) {
-            throw JobError(fmt::format(
-                "\"{}\" does not say what is offloaded; use none, optimizer, activations or "
-                "optimizer+activations",
-                text));
+            throw JobError(
+                fmt::format("\"{}\" does not say what is offloaded; use none, optimizer, activations or "
+                            "optimizer+activations",
+                            text));
         }
         *named = true;
         if (word.size() == rest.size()) return offload;

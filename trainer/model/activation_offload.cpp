@@ -38,7 +38,7 @@ void ActivationOffload::copy_out(Layer& layer, const plan::Tensor& input) {
             made_.push_back(std::move(weak));
             continue;
         }
-        const plan::Buffer buffer = builder_.buffers()[static_cast<std::size_t>(storage->buffer())];
+        const plan::Buffer& buffer = builder_.buffers()[static_cast<std::size_t>(storage->buffer())];
         if (buffer.category != plan::MemoryCategory::activations || buffer.bytes < kSmallestOffload ||
             buffer.space != plan::MemorySpace::device)
             continue;

@@ -1,11 +1,11 @@
 // memory.offload = "activations": what the layers of a model save for their backward is in pinned host memory
 // until then, as with torch.autograd.graph.save_on_cpu. A layer's tensors are copied on the post_backward
 // stream once the next layer begins, and back, on the pre_unshard stream, while the backward of the layer
-// after it runs. What the last layer saves, and what is outside of layers, stays: the backward begins with it.
-// So do tensors that are smaller than kSmallestOffload, and parameters.
+// after it runs. What the last layer saves, and what is outside of layers, stays: the backward begins with
+// it. So do tensors that are smaller than kSmallestOffload, and parameters.
 //
-// The device has, of what L layers save, at most that of two in a forward and of three in a backward: the host
-// waits, since it would else allocate for a layer what another has not left yet.
+// The device has, of what L layers save, at most that of two in a forward and of three in a backward: the
+// host waits, since it would else allocate for a layer what another has not left yet.
 #pragma once
 
 #include <cstddef>

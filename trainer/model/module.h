@@ -153,7 +153,7 @@ struct Graph : GraphSettings {
     plan::Tensor shared = {};
     Routed routed = {};
     ActivationOffload* offload = nullptr;  // null: what is saved stays on the device
-    const Cached* cached = nullptr;  // null: every token of each sequence is in this forward
+    const Cached* cached = nullptr;        // null: every token of each sequence is in this forward
 
     plan::Tensor activation(std::string name, std::int64_t elements) const {
         return activation(std::move(name), elements, dtype);

@@ -31,7 +31,10 @@ void AllocationCounter::change(const Plan& plan, const Op& op, int sign) {
     at(by_module_, buffer.module) += bytes;
     recent_ = std::max(recent_, live_);
     if (plan.kind == PlanKind::setup || live_ <= peak_.bytes) return;
-    peak_ = {live_, by_category_, by_unit_, by_module_,
+    peak_ = {live_,
+             by_category_,
+             by_unit_,
+             by_module_,
              fmt::format("{} step, {}, allocating {}", kPlanKindNames[static_cast<std::size_t>(plan.kind)],
                          traces::schema::name(op.phase), buffer.name),
              peak_.spaces};

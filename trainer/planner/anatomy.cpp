@@ -78,7 +78,9 @@ Anatomy anatomy_of(const Row& row, const sim::Cluster& cluster) {
         part.name = name;
         for (int z = 0; z < kZeroStages; ++z)
             part.bytes[static_cast<std::size_t>(z)] = z >= stage ? bytes / d : bytes;
-        part.here = out.offloaded || (updates_on_host && stage < 3) ? 0 : part.bytes[static_cast<std::size_t>(out.stage)];
+        part.here = out.offloaded || (updates_on_host && stage < 3)
+                        ? 0
+                        : part.bytes[static_cast<std::size_t>(out.stage)];
         part.simulated = simulated;
         part.categories = categories;
         return part;

@@ -82,8 +82,11 @@ class Space {
     Values layouts(const Strategy& strategy) const;
     bool can_be_fully() const;
     Values limiters(const std::string& layout, const Values& others) const;
-    // The job's memory.offload, and the optimizer.
-    std::string on_host() const { return to_text(job::Offload{true, job_.memory.offload.activations}); }
+    // The job's memory.offload with the optimizer, or, if it has it, without.
+    std::string other_offload() const {
+        const job::Offload& own = job_.memory.offload;
+        return to_text(job::Offload{!own.optimizer, own.activations});
+    }
     std::vector<std::vector<job::Override>> halves() const;
     std::vector<std::vector<job::Override>> offloads(const Values& of_fsdp, const Values& of_memory,
                                                      bool updates) const;
@@ -240,15 +243,20 @@ std::vector<std::vector<job::Override>> Space::halves() const {
              {kAccumulation, std::to_string(job_.train.accumulation * 2)}}};
 }
 
-// Pairs of fsdp.cpu_offload and memory.offload. The optimizer is not offloaded twice.
+// Pairs of fsdp.cpu_offload and memory.offload, whose optimizer gives way where it is not possible unless it
+// is given.
 std::vector<std::vector<job::Override>> Space::offloads(const Values& of_fsdp, const Values& of_memory,
                                                         bool updates) const {
     std::vector<std::vector<job::Override>> pairs;
     for (const std::string& fsdp : of_fsdp) {
-        for (const std::string& memory : of_memory) {
-            const bool possible = (updates && fsdp == "false") || !memory.starts_with("optimizer");
-            if (possible || given(kMemoryOffload))
-                pairs.push_back({{kOffload, fsdp}, {kMemoryOffload, memory}});
+        for (std::string memory : of_memory) {
+            if (!given(kMemoryOffload) && (!updates || fsdp == "true")) {
+                job::Offload without = job::parse_offload(memory);
+                without.optimizer = false;
+                memory = to_text(without);
+            }
+            std::vector<job::Override> pair = {{kOffload, fsdp}, {kMemoryOffload, memory}};
+            if (std::find(pairs.begin(), pairs.end(), pair) == pairs.end()) pairs.push_back(std::move(pair));
         }
     }
     return pairs;
@@ -257,8 +265,8 @@ std::vector<std::vector<job::Override>> Space::offloads(const Values& of_fsdp, c
 void Space::combine(const Strategy& strategy, std::vector<std::vector<job::Override>>& into) const {
     const Values all_layouts = layouts(strategy);
     for (const std::string& layout : all_layouts) combine(strategy, layout, {}, into);
-    if (strategy.updates && !given(kMemoryOffload) && !given(kOffload) && !job_.memory.offload.optimizer)
-        combine(strategy, all_layouts.front(), {{kMemoryOffload, on_host()}}, into);
+    if (strategy.updates && !given(kMemoryOffload) && !given(kOffload))
+        combine(strategy, all_layouts.front(), {{kMemoryOffload, other_offload()}}, into);
     if (strategy.once && job_.train.accumulation_sync) return;
     for (const std::vector<job::Override>& half : halves())
         combine(strategy, all_layouts.front(), half, into);

@@ -382,8 +382,7 @@ void Ddp::launch_ready_buckets() {
 void Ddp::leave_device(const Bucket& bucket) {
     for (const model::Parameter* p : bucket.parameters) {
         const plan::Arg gradient = slot_in_bucket(*p);
-        if (is_last_gradient(*p))
-            divide(optimizer_.slot(slot_of(*p)), gradient, plan::Stream::post_backward);
+        if (is_last_gradient(*p)) divide(optimizer_.slot(slot_of(*p)), gradient, plan::Stream::post_backward);
         copy_gradient_out(*p, gradient);
     }
     builder().free(bucket.buffer);

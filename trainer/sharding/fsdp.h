@@ -98,8 +98,8 @@ class Fsdp final : public Parallelism {
     void free_after_forward(int unit);
     // Whether units are gathered and freed only as the schedule of a pipeline says, not around their modules.
     bool by_schedule() const { return mesh_.pipeline > 1 && !evaluating_; }
-    bool prepares_ = false;  // whether gathers begin on the pre_unshard stream
-    bool offload_ = false;  // fsdp.cpu_offload
+    bool prepares_ = false;           // whether gathers begin on the pre_unshard stream
+    bool offload_ = false;            // fsdp.cpu_offload
     bool optimizer_on_host_ = false;  // memory.offload: the device keeps shards in the type that it gathers
     std::vector<std::vector<std::size_t>> trained_slots_;  // by unit
     // With NO_SHARD in low precision, a unit's copy, including the root's, is freed after each use (PyTorch's

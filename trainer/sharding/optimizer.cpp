@@ -12,8 +12,8 @@ namespace shardscope::trainer::sharding {
 
 namespace {
 
-// Gradients that may be on their way to the host: two arrivals, or more as long as they are small. The device's
-// memory for them is free only when they have left.
+// Gradients that may be on their way to the host: two arrivals, or more as long as they are small. The
+// device's memory for them is free only when they have left.
 constexpr std::size_t kMostArrivals = 2;
 constexpr std::int64_t kMostArriving = std::int64_t{64} << 20;  // bytes
 

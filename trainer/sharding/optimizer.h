@@ -121,9 +121,9 @@ class OptimizerPlanner {
     void leave_to_servers() { served_ = true; }
     // The parameter's slots are copies (OptimizerSlot::is_copy).
     void set_copy(int parameter);
-    // memory.offload: the gradients of these slots are in host memory after the event; `complete`: those of the
-    // whole step. The host waits once too many are on their way, and then updates with complete ones, unless
-    // something needs those of all slots first (their norm, or whether one has overflowed).
+    // memory.offload: the gradients of these slots are in host memory after the event; `complete`: those of
+    // the whole step. The host waits once too many are on their way, and then updates with complete ones,
+    // unless something needs those of all slots first (their norm, or whether one has overflowed).
     void arrive(plan::PlanBuilder& builder, std::vector<std::size_t> slots, plan::EventId event,
                 bool complete);
     // All parameters that the host updates, to the device.

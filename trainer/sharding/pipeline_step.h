@@ -100,7 +100,7 @@ class PipelineStep {
     std::map<Key, std::unique_ptr<InFlight>> in_flight_;
     Messages inputs_, gradients_;  // of a stage's forward, and of its backward
     Messages sent_outputs_, sent_gradients_;
-    std::map<int, Workload::Batch> batches_;    // by micro-batch: loaded and not yet taken
+    std::map<int, Workload::Batch> batches_;  // by micro-batch: loaded and not yet taken
     bool copies_activations_ = false;
     int loaded_ = 0;                            // micro-batches of which the batch has been loaded
     std::vector<std::vector<int>> units_;       // by stage

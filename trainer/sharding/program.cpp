@@ -138,10 +138,11 @@ void Program::check_offload() const {
     if (!job_.memory.offload.activations || purpose_ != Purpose::train) return;
     for (int r = 0; r < roles(); ++r)
         if (role(r).copies_activations_) return;
-    throw job::JobError(fmt::format(
-        "{}memory.offload: no layer of the model but the last saves a tensor of {} bytes or more, so there are "
-        "no activations to offload; omit \"activations\"",
-        where(job_, "memory.offload"), model::kSmallestOffload));
+    throw job::JobError(
+        fmt::format("{}memory.offload: no layer of the model but the last saves a tensor of {} bytes or "
+                    "more, so there are "
+                    "no activations to offload; omit \"activations\"",
+                    where(job_, "memory.offload"), model::kSmallestOffload));
 }
 
 // Numbers the role's units after those of the roles before it.

@@ -119,10 +119,10 @@ void Replicated::add_whole(const model::Parameter& p) {
     if (p.trained && offload_) {
         slot.space = plan::MemorySpace::pinned;
         slot.on_device = slot.parameter;
-        slot.parameter = declare_whole({p.path + " (host)", plan::MemoryCategory::parameters, slot.space,
-                                        bytes_of(p), -1, owner});
-        slot.gradient = declare_whole({p.path + ".grad (host)", plan::MemoryCategory::gradients, slot.space,
-                                       bytes_of(p), -1, owner});
+        slot.parameter = declare_whole(
+            {p.path + " (host)", plan::MemoryCategory::parameters, slot.space, bytes_of(p), -1, owner});
+        slot.gradient = declare_whole(
+            {p.path + ".grad (host)", plan::MemoryCategory::gradients, slot.space, bytes_of(p), -1, owner});
     }
     slot_of_[static_cast<std::size_t>(p.id)] = optimizer_.add_slot(persistent_, std::move(slot));
 }

@@ -33,8 +33,8 @@ class Replicated : public Parallelism {
     virtual void gradient_complete(const model::Parameter& parameter) {
         if (offload_) leave_device(parameter);
     }
-    // With memory.offload a gradient goes to the host when its backward has completed it, and comes back to be
-    // added to: leave_device() takes one that is not in a bucket; `from` is where a gradient is then.
+    // With memory.offload a gradient goes to the host when its backward has completed it, and comes back to
+    // be added to: leave_device() takes one that is not in a bucket; `from` is where a gradient is then.
     void leave_device(const model::Parameter& parameter);
     void copy_gradient_out(const model::Parameter& parameter, const plan::Arg& from);
     void arrive(const std::vector<const model::Parameter*>& parameters);  // after their copies

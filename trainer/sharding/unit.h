@@ -120,7 +120,7 @@ class FsdpUnit {
     std::vector<const model::Parameter*> parameters_;
     bool trained_ = false;
     bool gathered_ = false;
-    plan::BufferId shard_ = -1;  // fp32; persistent
+    plan::BufferId shard_ = -1;                                // fp32; persistent
     plan::BufferId on_device_shard_ = -1, narrow_shard_ = -1;  // keeps_shard: see OptimizerSlot::on_device
     plan::BufferId gradient_ =
         -1;  // fp32; persistent if offloaded, else from the first reduction to zero_grad

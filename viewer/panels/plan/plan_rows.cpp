@@ -84,7 +84,7 @@ std::string of_gathers(const PlanSettings& settings, std::string_view key) {
 // Plans of older versions have no memory.offload.
 std::string offload_of(const PlanSettings& settings) {
     const std::string memory = value_of(settings, "memory.offload");
-    const std::string fsdp = yes_no(of_gathers(settings, "fsdp.cpu_offload"));
+    std::string fsdp = yes_no(of_gathers(settings, "fsdp.cpu_offload"));
     if (memory == "none" || memory == "-") return fsdp;
     return fsdp == "yes" ? memory + ", yes" : memory;
 }
