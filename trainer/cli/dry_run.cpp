@@ -115,7 +115,8 @@ std::string plans_text(const sharding::Program& role, const plan::PlanLabels& la
     if (role.prefill() != nullptr) section("Prefill", *role.prefill());
     if (role.decode() != nullptr) section("Decode, one token of each text", *role.decode());
     if (role.evaluation() != nullptr)
-        section(!stretches.empty() ? "Validation, one batch" : "Forward of the whole context", *role.evaluation());
+        section(!stretches.empty() ? "Validation, one batch" : "Forward of the whole context",
+                *role.evaluation());
     const plan::MemoryPeak peak = role.predict().peak;
     out += fmt::format("Predicted peak per rank: {} bytes, {} MiB\n", traces::store::grouped(peak.bytes),
                        traces::store::grouped(static_cast<double>(peak.bytes) / (1 << 20), 1));

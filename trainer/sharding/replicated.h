@@ -78,13 +78,13 @@ class Replicated : public Parallelism {
 
     const bool alone_;  // nothing else reduces gradients: the optimizer sums those of a tensor group
     std::vector<const model::Parameter*> trained_;
-    std::vector<plan::Arg> parameter_args_, gradient_args_;      // indexed by parameter id
-    std::vector<plan::Arg> scale_args_;                          // indexed by parameter id
-    std::vector<std::size_t> slot_of_;                           // indexed by parameter id
-    std::vector<bool> has_gradient_;                             // in this step, indexed by parameter id
-    std::vector<plan::EventId> left_at_;                         // of those on the host: when they came there
-    std::vector<int> uses_left_;                                 // in this backward, indexed by parameter id
-    std::vector<plan::Tensor> sums_;                             // sums of the uses so far in this backward
+    std::vector<plan::Arg> parameter_args_, gradient_args_;  // indexed by parameter id
+    std::vector<plan::Arg> scale_args_;                      // indexed by parameter id
+    std::vector<std::size_t> slot_of_;                       // indexed by parameter id
+    std::vector<bool> has_gradient_;                         // in this step, indexed by parameter id
+    std::vector<plan::EventId> left_at_;                     // of those on the host: when they came there
+    std::vector<int> uses_left_;                             // in this backward, indexed by parameter id
+    std::vector<plan::Tensor> sums_;                         // sums of the uses so far in this backward
     bool flat_gradients_live_ = false;
 };
 
