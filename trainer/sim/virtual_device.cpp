@@ -21,6 +21,7 @@ VirtualDevice::VirtualDevice(const RankClasses& ranks, SharedCores cores, Stream
       cores_(std::move(cores)),
       listener_(listener),
       streams_(ranks.classes.size() * plan::kStreams),
+      used_(ranks.links > 0 ? plan::kStreams : static_cast<int>(plan::Stream::serve)),
       arrived_(ranks.communicators.size()),
       links_(static_cast<std::size_t>(ranks.links)),
       host_works_(ranks.classes.size(), false),
@@ -131,8 +132,8 @@ void VirtualDevice::end_head(device::StreamIndex stream) {
 void VirtualDevice::start_heads(int rank_class) {
     for (bool again = true; again;) {
         again = false;
-        for (device::StreamIndex s = rank_class * plan::kStreams; s < (rank_class + 1) * plan::kStreams;
-             ++s) {
+        const device::StreamIndex first = rank_class * plan::kStreams;
+        for (device::StreamIndex s = first; s < first + used_; ++s) {
             while (start_head(s)) again = true;
         }
     }
