@@ -113,7 +113,7 @@ class VirtualDevice {
     const SharedCores cores_;  // per node
     StreamListener& listener_;
     std::vector<StreamState> streams_;
-    int used_;  // of each class: the first ones
+    int used_;                                               // of each class: the first ones
     std::vector<std::vector<device::StreamIndex>> arrived_;  // by communicator
     struct Link {
         bool busy = false;

@@ -77,7 +77,8 @@ INSTANTIATE_TEST_SUITE_P(Learn, Lesson,
                          ::testing::Values("1-wrap.md", "2-prefetch.md", "3-limiter.md", "4-offload.md",
                                            "5-strategies.md", "6-checkpointing.md", "7-mesh.md",
                                            "8-bubble.md", "9-slow-links.md", "10-large-batch.md",
-                                           "11-fp16.md", "12-fewer-bytes.md", "13-less-waiting.md", "14-offload.md"),
+                                           "11-fp16.md", "12-fewer-bytes.md", "13-less-waiting.md",
+                                           "14-offload.md"),
                          name_of_file);
 
 }  // namespace TEST_FILE
