@@ -25,6 +25,14 @@ class Waits {
   public:
     static constexpr std::size_t kCapacity = plan::kStreams;  // those of one rank
     Waits() = default;
+    // Most items wait for one event: only those that are there are copied.
+    Waits(const Waits& other) { *this = other; }
+    Waits& operator=(const Waits& other) {
+        count_ = other.count_;
+        std::copy_n(other.events_.begin(), count_, events_.begin());
+        return *this;
+    }
+    ~Waits() = default;
     Waits(std::initializer_list<StreamEvent> events) {
         for (const StreamEvent& event : events) add(event);
     }
