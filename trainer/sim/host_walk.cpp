@@ -272,7 +272,7 @@ device::StreamEvent HostWalk::put(const plan::Op& op, StreamItem item) {
 
 // --- waits and the host's own work -----------------------------------------------------------------------
 
-void HostWalk::wait_for(device::Waits waits) {
+void HostWalk::wait_for(const device::Waits& waits) {
     since_ = clock_;
     wanted_ = waits;
     waiting_ = true;

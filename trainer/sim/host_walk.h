@@ -99,7 +99,7 @@ class HostWalk : private VirtualMemory, public executor::PlanWalk<HostWalk> {
     bool is_followed(const plan::Op& op) const;
     void end_host_work();
     device::StreamEvent put(const plan::Op& op, StreamItem item);
-    void wait_for(device::Waits waits);
+    void wait_for(const device::Waits& waits);
     void end_wait();
     Time cost(double seconds) const;
     const RankClass& self() const { return walk_.ranks.classes[static_cast<std::size_t>(class_)]; }
