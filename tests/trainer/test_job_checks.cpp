@@ -101,7 +101,7 @@ TEST(JobChecks, NameTheKeyAndWhatToDo) {
         {"[run]\nranks = 3\ndevice = 'cuda'\n[parallel]\nmode = 'server'",
          "job.toml:3: run.device: ", "no streams on a GPU"},
         {"[run]\nranks = 4\n[parallel]\nmode = 'server'\ntensor = 2",
-         "job.toml:5: parallel.tensor: ", "one rank each"},
+         "job.toml:5: parallel.tensor: ", "workers with the whole model on each rank"},
         {"[run]\nranks = 4\n[parallel]\nmode = 'server'\n[train]\nclip_norm = 1",
          "job.toml:6: train.clip_norm: ", "no norm of all"},
         {"[run]\nranks = 4\n[parallel]\nmode = 'server'\n[train]\nstaleness = 1\n[optimizer]\ntype = 'lamb'",

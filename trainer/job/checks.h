@@ -72,6 +72,7 @@ class Checks {
     void precision();
     void loss_scale();
     void optimizer();
+    void whole_model(const char* key, const char* who) const;
     void onebit() const;
     void local_steps() const;
     void server() const;
