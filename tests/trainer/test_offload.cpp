@@ -18,6 +18,19 @@ using testing::SampleText;
 
 constexpr job::Offload kOptimizer{true, false}, kActivations{false, true}, kBoth{true, true};
 
+// Under a sanitizer, which takes ten times as long, both together in two layouts; the optimized build has
+// all.
+#ifdef SHARDSCOPE_SANITIZED
+const std::vector<job::Offload> kOffloads = {kBoth};
+const std::vector<job::FsdpLayout> kLayouts = {job::FsdpLayout::fsdp1, job::FsdpLayout::fsdp2};
+constexpr std::uint64_t kDelays = 1;
+#else
+const std::vector<job::Offload> kOffloads = {kOptimizer, kActivations, kBoth};
+const std::vector<job::FsdpLayout> kLayouts = {job::FsdpLayout::fsdp1, job::FsdpLayout::fsdp2,
+                                               job::FsdpLayout::lean};
+constexpr std::uint64_t kDelays = 3;
+#endif
+
 // Of 4 layers, whose samples are so many that what a layer saves is offloaded.
 job::Job gpt(const SampleText& text, job::ParallelMode mode, int ranks) {
     job::Job job = testing::with_wrap(testing::gpt_job(text, 40, ranks), "module:Block");
@@ -71,7 +84,7 @@ void expect_same_bits(const job::Job& job) {
         job::Job changed = job;
         change(changed);
         const std::vector<double> expected = losses_of(changed);
-        for (const job::Offload& offload : {kOptimizer, kActivations, kBoth})
+        for (const job::Offload& offload : kOffloads)
             EXPECT_EQ(losses_of(offloaded(changed, offload)), expected) << name << ", " << to_text(offload);
     }
 }
@@ -93,8 +106,7 @@ TEST(Offload, ChangesNoBitWithDdp) {
 
 TEST(Offload, ChangesNoBitWithFsdp) {
     const SampleText text;
-    for (const job::FsdpLayout layout :
-         {job::FsdpLayout::fsdp1, job::FsdpLayout::fsdp2, job::FsdpLayout::lean}) {
+    for (const job::FsdpLayout layout : kLayouts) {
         job::Job job = gpt(text, job::ParallelMode::fsdp, 2);
         job.fsdp.layout = layout;
         expect_same_bits(job);
@@ -104,8 +116,7 @@ TEST(Offload, ChangesNoBitWithFsdp) {
 // The device's shards are in the type that is gathered, which the host rounds to.
 TEST(Offload, ChangesNoBitWithLowPrecisionOrOfFrozenParts) {
     const SampleText text;
-    for (const job::FsdpLayout layout :
-         {job::FsdpLayout::fsdp1, job::FsdpLayout::fsdp2, job::FsdpLayout::lean}) {
+    for (const job::FsdpLayout layout : kLayouts) {
         for (const job::Precision type : {job::Precision::bf16, job::Precision::fp16}) {
             job::Job job = gpt(text, job::ParallelMode::fsdp, 4);
             job = testing::with_strategy(job, job::ShardingStrategy::hybrid_shard, 2);
@@ -136,7 +147,7 @@ TEST(Offload, ChangesNoBitInAMesh) {
             job.model.layers = 8;
             job.model.tied_embeddings = pipe.stages > 1;  // the first and the last stage are on one place
             const std::vector<double> expected = losses_of(job);
-            for (const job::Offload& offload : {kOptimizer, kActivations, kBoth})
+            for (const job::Offload& offload : kOffloads)
                 EXPECT_EQ(losses_of(offloaded(job, offload)), expected) << testing::mesh_of(job);
         }
         job::Job tensor = gpt(text, mode, data ? 4 : 2);
@@ -246,7 +257,7 @@ TEST(Offload, DelaysAndPoisonChangeNoBit) {
             const std::vector<double> calm = losses_of(offloaded(job, {}));
             executor::RunOptions delayed;
             delayed.test.poison = true;
-            const std::uint64_t seeds = job.memory.offload.activations ? 3 : 1;
+            const std::uint64_t seeds = job.memory.offload.activations ? kDelays : 1;
             for (delayed.test.delay_seed = 1; delayed.test.delay_seed <= seeds; ++delayed.test.delay_seed)
                 EXPECT_EQ(testing::run(job, delayed).losses, calm) << testing::mesh_of(job);
         }
