@@ -43,7 +43,7 @@ std::vector<Column<Row>> decided_columns() {
         {"offload", Align::left,
          [](const Row& r) {
              const bool memory = r.job.memory.offload != job::Offload();
-             return memory ? to_text(r.job.memory.offload) + (r.job.fsdp.cpu_offload ? ", yes" : "")
+             return memory ? to_text(r.job.memory.offload) + (r.job.fsdp.cpu_offload ? ", cpu_offload" : "")
                            : yes_no(text_of_gathers(r.job, "fsdp.cpu_offload"));
          }},
         {"checkpointing", Align::left,

@@ -86,7 +86,7 @@ std::string offload_of(const PlanSettings& settings) {
     const std::string memory = value_of(settings, "memory.offload");
     std::string fsdp = yes_no(of_gathers(settings, "fsdp.cpu_offload"));
     if (memory == "none" || memory == "-") return fsdp;
-    return fsdp == "yes" ? memory + ", yes" : memory;
+    return fsdp == "yes" ? memory + ", cpu_offload" : memory;
 }
 
 std::vector<PlanChoice> decided_choices() {
