@@ -25,9 +25,11 @@ inline constexpr std::array<std::string_view, kMemoryCategories> kMemoryCategory
     "parameters",      "unsharded_parameters", "gradients",     "unsharded_gradients",
     "optimizer_state", "activations",          "communication", "other"};
 
-enum class MemorySpace : std::uint8_t { device = 0, pinned = 1, host = 2 };
-inline constexpr int kMemorySpaces = 3;
-inline constexpr std::array<std::string_view, kMemorySpaces> kMemorySpaceNames = {"device", "pinned", "host"};
+// Memory on a disk is bytes of a file.
+enum class MemorySpace : std::uint8_t { device = 0, pinned = 1, host = 2, disk = 3 };
+inline constexpr int kMemorySpaces = 4;
+inline constexpr std::array<std::string_view, kMemorySpaces> kMemorySpaceNames = {"device", "pinned", "host",
+                                                                                  "disk"};
 
 // The part of a step that an operation belongs to.
 enum class Phase : std::uint8_t {
@@ -172,6 +174,8 @@ inline constexpr int kCopyHostToDevice = 1;
 inline constexpr int kCopyDeviceToHost = 2;
 inline constexpr int kCopyDeviceToDevice = 8;
 inline constexpr int kCopyHostToHost = 9;
+inline constexpr int kCopyDiskToHost = 101;  // Nsight Systems has no number for these two
+inline constexpr int kCopyHostToDisk = 102;
 inline constexpr int kMemKindPageable = 0;
 inline constexpr int kMemKindPinned = 1;
 inline constexpr int kMemKindDevice = 2;

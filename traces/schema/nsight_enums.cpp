@@ -58,6 +58,8 @@ constexpr std::array kCudaMemcpyOper = {
     EnumRow{11, "CUDA_MEMCPY_KIND_UVM_HTOD", "Unified Host-to-Device"},
     EnumRow{12, "CUDA_MEMCPY_KIND_UVM_DTOH", "Unified Device-to-Host"},
     EnumRow{13, "CUDA_MEMCPY_KIND_UVM_DTOD", "Unified Device-to-Device"},
+    EnumRow{101, "DISK_TO_HOST", "Disk-to-Host"},  // not Nsight's
+    EnumRow{102, "HOST_TO_DISK", "Host-to-Disk"},
 };
 
 constexpr std::array kCudaMemKind = {

@@ -289,7 +289,7 @@ constexpr std::array<std::string_view, kMemoryCategories> kCategoryLabels = {
     "Parameters",      "Unsharded parameters", "Gradients",     "Unsharded gradients",
     "Optimizer state", "Activations",          "Communication", "Other"};
 constexpr std::array<std::string_view, kMemorySpaces> kSpaceLabels = {"Device memory", "Pinned host memory",
-                                                                      "Host memory"};
+                                                                      "Host memory", "Bytes of files"};
 constexpr std::array<std::string_view, kPhases> kPhaseLabels = {
     "None",      "Set-up",     "Data", "Forward", "Backward", "Recompute",
     "Optimizer", "Validation", "Save", "Prefill", "Decode"};

@@ -176,6 +176,7 @@ struct RunSection {
     DeviceKind device = DeviceKind::cpu;
     CommKind comm = CommKind::automatic;
     int processes = 0;  // one rank each; 0: the ranks are threads of one process
+    int ranks_per_device = 1;
     SumOrder sums = SumOrder::ordered;
     double timeout = 600;  // seconds that a collective on a GPU or between processes may take; 0: no limit
     int workers = 0;       // threads that carry out the ranks' streams; 0: one per core
@@ -319,6 +320,7 @@ std::string to_text(const Offload& offload);
 struct MemorySection {
     ModuleSelection activation_checkpointing;
     Offload offload;
+    std::string nvme;  // folder of the files that hold what the hosts update; empty: it stays in memory
     std::int64_t gemm_workspace_bytes = 0;  // for each of the two matmul handles (forward, backward)
 };
 

@@ -64,6 +64,7 @@ struct Mesh {
     AxisOrder order = kMegatronOrder;
     bool ring = false;  // whether neighbours in a context group send messages
     int servers = 0;    // ranks of a parameter server; the others are one data group
+    bool disk = false;  // whether what the hosts update is in files
     int talkers = 0;    // each of the first so many ranks may send a message to each other one (benchmarks)
 
     int size(Axis axis) const {

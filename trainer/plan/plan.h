@@ -35,6 +35,9 @@ using EventId = std::int32_t;   // a slot that holds the latest (stream, sequenc
 // both, only the first two are used. A message that waits for its other end so holds up neither what is
 // received nor the other neighbour. Messages of a ring have streams of their own, which wait for no stage.
 //
+// Files have a stream on which the host reads, and one on which it writes: copies alone, between pinned
+// memory and a disk. They wait for nothing but each other, and no other stream waits for them: hosts do.
+//
 // A server has streams on which it serves the workers, each worker on one of them.
 enum class Stream : std::int8_t {
     host = -1,
@@ -48,9 +51,11 @@ enum class Stream : std::int8_t {
     receive_back = 7,
     ring_send = 8,
     ring_receive = 9,
-    serve = 10  // and the next ones
+    disk_read = 10,
+    disk_write = 11,
+    serve = 12  // and the next ones
 };
-inline constexpr int kServeStreams = 8;
+inline constexpr int kServeStreams = 6;
 inline constexpr int kStreams = static_cast<int>(Stream::serve) + kServeStreams;
 // That of a worker, and of those whose numbers differ by kServeStreams.
 constexpr Stream serve_stream(int worker) {
@@ -60,14 +65,18 @@ constexpr bool is_serve_stream(Stream stream) {
     return stream >= Stream::serve;
 }
 inline constexpr std::array<std::string_view, kStreams> kStreamNames = {
-    "compute",   "unshard",      "post_backward", "pre_unshard",  "send",    "receive",
-    "send_back", "receive_back", "ring_send",     "ring_receive", "serve 0", "serve 1",
-    "serve 2",   "serve 3",      "serve 4",       "serve 5",      "serve 6", "serve 7"};
+    "compute",   "unshard",      "post_backward", "pre_unshard",  "send",      "receive",
+    "send_back", "receive_back", "ring_send",     "ring_receive", "disk_read", "disk_write",
+    "serve 0",   "serve 1",      "serve 2",       "serve 3",      "serve 4",   "serve 5"};
+constexpr bool is_disk_stream(Stream stream) {
+    return stream == Stream::disk_read || stream == Stream::disk_write;
+}
 // Whether the rank of the mesh uses the stream.
 inline bool has_stream(const Mesh& mesh, int rank, Stream stream) {
     if (is_serve_stream(stream))
         return mesh.servers > 0 && mesh.serves(rank) &&
                static_cast<int>(stream) < static_cast<int>(Stream::serve) + mesh.workers();
+    if (is_disk_stream(stream)) return mesh.disk;
     if (mesh.servers > 0 && (stream == Stream::send || stream == Stream::receive)) return !mesh.serves(rank);
     if (stream >= Stream::ring_send) return mesh.ring;
     if (stream >= Stream::send_back) return mesh.pipeline > 2;

@@ -45,7 +45,8 @@ plan::Mesh mesh_of(const job::Job& job) {
         .context = job.parallel.context,
         .order = innermost_first(job.parallel.order),
         .ring = job.parallel.context > 1 && job.parallel.context_exchange == job::ContextExchange::ring,
-        .servers = job.servers()};
+        .servers = job.servers(),
+        .disk = !job.memory.nvme.empty()};
     if (job.parallel.mode == job::ParallelMode::fsdp && traits(job.fsdp.sharding_strategy).shards)
         mesh.shard =
             job.parallel.context * (job.fsdp.shard_group > 0 ? job.fsdp.shard_group : job.data_ranks());

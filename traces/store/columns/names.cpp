@@ -76,6 +76,8 @@ std::string_view memcpy_name(int copy_kind) {
         "Memcpy",      "Memcpy HtoD",     "Memcpy DtoH",     "Memcpy HtoA",    "Memcpy AtoH",
         "Memcpy AtoA", "Memcpy AtoD",     "Memcpy DtoA",     "Memcpy DtoD",    "Memcpy HtoH",
         "Memcpy PtoP", "Memcpy UVM HtoD", "Memcpy UVM DtoH", "Memcpy UVM DtoD"};
+    if (copy_kind == schema::kCopyDiskToHost) return "Read of a file";
+    if (copy_kind == schema::kCopyHostToDisk) return "Write of a file";
     const auto index = static_cast<std::size_t>(copy_kind);
     return copy_kind >= 0 && index < kNames.size() ? kNames[index] : kNames[0];
 }

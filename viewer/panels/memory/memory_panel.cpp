@@ -114,7 +114,7 @@ class MemoryPanel final : public model::Panel {
         std::vector<std::string_view> names;
         std::vector<MemorySpace> told;
         constexpr std::array<std::string_view, traces::schema::kMemorySpaces> kNames = {"Device", "Pinned",
-                                                                                        "Host"};
+                                                                                        "Host", "Disk"};
         for (std::size_t s = 0; s < spaces.size(); ++s) {
             if (!spaces[s]) continue;
             names.push_back(kNames[s]);
