@@ -43,10 +43,13 @@ int main(int argc, char** argv) {
     std::vector<std::thread> threads;
     for (const int rank : all) {
         threads.emplace_back([&, rank] {
+            const shardscope::profiler::Ticks now = shardscope::profiler::ticks();  // a device knows it
             collective[static_cast<std::size_t>(rank)] = fastest([&](int i) {
                 const plan::CommunicatorId group{i % 3};
-                board.entered(rank, group, i / 3, shardscope::traces::schema::Operation::all_gather);
-                board.left(rank, group, i / 3);
+                const executor::LiveCollective live =
+                    board.collective(rank, group, i / 3, shardscope::traces::schema::Operation::all_gather);
+                live.enter(now);
+                live.leave(now);
             });
             step[static_cast<std::size_t>(rank)] = fastest([&](int i) { board.stepped(rank, i, i, i); });
         });

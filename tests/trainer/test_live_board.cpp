@@ -22,14 +22,22 @@ const GroupProgress& group(const LiveRank& rank, std::int64_t id) {
     throw std::runtime_error("the rank has not told of that group");
 }
 
+void enter(LiveBoard& board, int rank, CommunicatorId group, std::int64_t number, Operation operation) {
+    board.collective(rank, group, number, operation).enter(profiler::ticks());
+}
+
+void leave(LiveBoard& board, int rank, CommunicatorId group, std::int64_t number) {
+    board.collective(rank, group, number, {}).leave(profiler::ticks());
+}
+
 TEST(LiveBoard, KnowsTheCollectiveThatARankIsIn) {
     LiveBoard board({4, 5});
     EXPECT_EQ(board.of(4).steps_done, -1);
     EXPECT_TRUE(board.of(4).groups.empty());
-    board.entered(5, CommunicatorId{0}, 0, Operation::all_gather);
-    board.left(5, CommunicatorId{0}, 0);
-    board.entered(5, CommunicatorId{2}, 7, Operation::reduce_scatter);
-    board.entered(5, CommunicatorId{0}, 1, Operation::all_gather);
+    enter(board, 5, CommunicatorId{0}, 0, Operation::all_gather);
+    leave(board, 5, CommunicatorId{0}, 0);
+    enter(board, 5, CommunicatorId{2}, 7, Operation::reduce_scatter);
+    enter(board, 5, CommunicatorId{0}, 1, Operation::all_gather);
     board.stepped(5, 3, 100, 200);
     const LiveRank rank = board.of(5);
     EXPECT_EQ(rank.steps_done, 3);
@@ -46,36 +54,36 @@ TEST(LiveBoard, KnowsTheCollectiveThatARankIsIn) {
 
 TEST(LiveBoard, MeasuresHowLongARankHasBeenInIt) {
     LiveBoard board({0});
-    board.entered(0, CommunicatorId::world, 0, Operation::all_reduce);
+    enter(board, 0, CommunicatorId::world, 0, Operation::all_reduce);
     std::this_thread::sleep_for(std::chrono::milliseconds(30));
     EXPECT_GE(group(board.of(0), 0).for_s, 0.029);
     EXPECT_EQ(board.of(0).waited_ns, 0);
-    board.left(0, CommunicatorId::world, 0);
+    leave(board, 0, CommunicatorId::world, 0);
     EXPECT_GE(board.of(0).waited_ns, 29'000'000);
 }
 
 // Collectives of a group may end in another order than they began.
 TEST(LiveBoard, CountsTheLatestThatWasLeft) {
     LiveBoard board({0});
-    board.entered(0, CommunicatorId::world, 0, Operation::all_reduce);
-    board.entered(0, CommunicatorId::world, 1, Operation::all_reduce);
-    board.left(0, CommunicatorId::world, 1);
-    board.left(0, CommunicatorId::world, 0);
+    enter(board, 0, CommunicatorId::world, 0, Operation::all_reduce);
+    enter(board, 0, CommunicatorId::world, 1, Operation::all_reduce);
+    leave(board, 0, CommunicatorId::world, 1);
+    leave(board, 0, CommunicatorId::world, 0);
     EXPECT_EQ(group(board.of(0), 0).left, 2);
 }
 
 TEST(LiveBoard, LeavesOutGroupsForWhichThereIsNoRoom) {
     LiveBoard board({0});
     for (int id = 0; id < 100; ++id) {
-        board.entered(0, CommunicatorId{id}, 0, Operation::send);
-        board.left(0, CommunicatorId{id}, 0);
+        enter(board, 0, CommunicatorId{id}, 0, Operation::send);
+        leave(board, 0, CommunicatorId{id}, 0);
     }
     EXPECT_EQ(board.of(0).groups.size(), 16u);
 }
 
 TEST(LiveBoard, ItsTextReadsBackAndIsRefusedIfItIsCutOff) {
     LiveBoard board({0});
-    board.entered(0, CommunicatorId{3}, 41, Operation::broadcast);
+    enter(board, 0, CommunicatorId{3}, 41, Operation::broadcast);
     board.stepped(0, 9, 1, 2);
     const std::string text = board.of(0).text();
     const LiveRank read = LiveRank::from_text(text);

@@ -107,6 +107,12 @@ device::StreamEvent CpuDevice::enqueue(device::StreamIndex stream, const device:
     return group_ ? begin(stream, waits, collective) : meet(stream, waits, collective);
 }
 
+LiveCollective CpuDevice::live_of(device::StreamIndex stream,
+                                  const device::CollectiveLaunch& collective) const {
+    return options_.live->collective(rank_of(stream), collective.communicator, collective.sequence,
+                                     collective.call.operation);
+}
+
 // A collective among the ranks of this process.
 device::StreamEvent CpuDevice::meet(device::StreamIndex stream, const device::Waits& waits,
                                     const device::CollectiveLaunch& collective) {
@@ -114,8 +120,7 @@ device::StreamEvent CpuDevice::meet(device::StreamIndex stream, const device::Wa
     auto meeting =
         groups_.of(collective.communicator).join(collective.place, collective.sequence, collective.call);
     const plan::Operation operation = collective.call.operation;
-    meeting->show(part,
-                  {options_.live, rank_of(stream), collective.communicator, collective.sequence, operation});
+    if (options_.live) meeting->show(part, live_of(stream, collective));
     if (collective.recorded) {
         // The kernel's time is from this rank's arrival to its own data in place; an all_reduce's is in place
         // when all parts are done, because each part writes to every rank.
@@ -135,11 +140,8 @@ device::StreamEvent CpuDevice::meet(device::StreamIndex stream, const device::Wa
 device::StreamEvent CpuDevice::begin(device::StreamIndex stream, const device::Waits& waits,
                                      const device::CollectiveLaunch& collective) {
     return scheduler_.enqueue_elsewhere(stream, waits, [this, stream, collective](int) {
-        const Ticks arrived = collective.recorded ? ticks() : Ticks();
-        if (options_.live) {
-            options_.live->entered(rank_of(stream), collective.communicator, collective.sequence,
-                                   collective.call.operation);
-        }
+        const Ticks arrived = collective.recorded || options_.live ? ticks() : Ticks();
+        if (options_.live) live_of(stream, collective).enter(arrived);
         group_->begin(collective, [this, stream, collective, arrived](const std::exception_ptr& error) {
             end(stream, collective, arrived, error);
         });
@@ -150,7 +152,7 @@ device::StreamEvent CpuDevice::begin(device::StreamIndex stream, const device::W
 void CpuDevice::end(device::StreamIndex stream, const device::CollectiveLaunch& collective, Ticks arrived,
                     const std::exception_ptr& error) {
     if (error) return scheduler_.fail(error);
-    if (options_.live) options_.live->left(rank_of(stream), collective.communicator, collective.sequence);
+    if (options_.live) live_of(stream, collective).leave(ticks());
     try {
         if (collective.recorded) {
             if (!group_log_) group_log_ = options_.recorder->attach_thread("communication", -1);

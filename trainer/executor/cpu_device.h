@@ -90,6 +90,7 @@ class CpuDevice final : public device::Device {
     void end(device::StreamIndex stream, const device::CollectiveLaunch& collective, profiler::Ticks arrived,
              const std::exception_ptr& error);
     void run(const device::Launch& launch, int worker);
+    LiveCollective live_of(device::StreamIndex stream, const device::CollectiveLaunch& collective) const;
     int rank_of(device::StreamIndex stream) const { return ranks_[static_cast<std::size_t>(stream)]; }
     profiler::ThreadLog& log_of(int worker) { return *worker_logs_[static_cast<std::size_t>(worker)]; }
 

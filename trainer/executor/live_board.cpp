@@ -49,7 +49,10 @@ LiveRank LiveRank::from_text(std::string_view text) {
 }
 
 LiveBoard::LiveBoard(const std::vector<int>& ranks)
-    : ranks_(ranks), own_(std::make_unique<Rank[]>(ranks.size())) {}
+    : ranks_(ranks), own_(std::make_unique<Rank[]>(ranks.size())) {
+    for (std::size_t r = 0; r < ranks_.size(); ++r)
+        for (Cell<std::int64_t>& id : own_[r].ids) id.store(kNone, kRelaxed);
+}
 
 // Over the time since the board was made.
 double LiveBoard::ns_per_tick() const {
@@ -59,12 +62,12 @@ double LiveBoard::ns_per_tick() const {
 }
 
 // The rank's entry for a group, made at the group's first collective; null: there are too many.
-LiveBoard::Group* LiveBoard::find(Rank& rank, plan::CommunicatorId group) {
+LiveGroup* LiveBoard::find(Rank& rank, plan::CommunicatorId group) {
     const std::int64_t id = format_as(group);
-    for (Group& each : rank.groups) {
-        std::int64_t own = each.id.load(kRelaxed);
-        if (own == kNone && each.id.compare_exchange_strong(own, id, kRelaxed)) own = id;
-        if (own == id) return &each;
+    for (std::size_t g = 0; g < kGroups; ++g) {
+        std::int64_t own = rank.ids[g].load(kRelaxed);
+        if (own == kNone && rank.ids[g].compare_exchange_strong(own, id, kRelaxed)) own = id;
+        if (own == id) return &rank.groups[g];
     }
     return nullptr;
 }
@@ -78,26 +81,9 @@ void LiveBoard::stepped(int number, std::int64_t steps_done, std::int64_t memory
     own.peak.store(peak_bytes, kRelaxed);
 }
 
-// A group's collectives are entered in order, by one thread at a time.
-void LiveBoard::entered(int number, plan::CommunicatorId group, std::int64_t sequence,
-                        traces::schema::Operation operation) {
-    Group* const own = listens_.load(kRelaxed) ? find(rank(number), group) : nullptr;
-    if (!own) return;
-    const std::uint64_t now = profiler::ticks().count;
-    own->operation.store(operation, kRelaxed);
-    own->entered_at.store(now, kRelaxed);
-    own->changed_at.store(now, kRelaxed);
-    own->entered.store(sequence + 1, kRelaxed);
-}
-
-void LiveBoard::left(int number, plan::CommunicatorId group, std::int64_t sequence) {
-    Group* const own = listens_.load(kRelaxed) ? find(rank(number), group) : nullptr;
-    if (!own) return;
-    const std::uint64_t now = profiler::ticks().count;
-    const std::uint64_t waited = now - own->entered_at.load(kRelaxed);
-    own->waited.store(own->waited.load(kRelaxed) + waited, kRelaxed);
-    own->changed_at.store(now, kRelaxed);
-    if (own->left.load(kRelaxed) < sequence + 1) own->left.store(sequence + 1, kRelaxed);
+LiveCollective LiveBoard::collective(int number, plan::CommunicatorId group, std::int64_t sequence,
+                                     traces::schema::Operation operation) {
+    return {listens_.load(kRelaxed) ? find(rank(number), group) : nullptr, sequence, operation};
 }
 
 void LiveBoard::known(const StepReport& step) {
@@ -120,18 +106,21 @@ LiveRank LiveBoard::of(int number) const {
     now.peak_bytes = own.peak.load(kRelaxed);
     const double tick_ns = ns_per_tick();
     const std::uint64_t time = profiler::ticks().count;
-    for (const Group& each : own.groups) {
-        const std::int64_t id = each.id.load(kRelaxed), entered = each.entered.load(kRelaxed);
+    for (std::size_t g = 0; g < kGroups; ++g) {
+        const LiveGroup& each = own.groups[g];
+        const std::int64_t id = own.ids[g].load(kRelaxed), entered = each.entered_.load(kRelaxed);
         if (id == kNone || entered == 0) continue;
         traces::status::GroupProgress& group = now.groups.emplace_back();
         group.group = id;
-        group.left = std::min(each.left.load(kRelaxed), entered);
+        group.left = std::min(each.left_.load(kRelaxed), entered);
         group.entered = entered;
         // Another core's counter may be a few ticks ahead.
-        const std::uint64_t changed = std::min(each.changed_at.load(kRelaxed), time);
+        const std::uint64_t changed =
+            std::min(std::max(each.entered_at_.load(kRelaxed), each.left_at_.load(kRelaxed)), time);
         group.for_s = static_cast<double>(time - changed) * tick_ns * 1e-9;
-        now.waited_ns += static_cast<std::int64_t>(static_cast<double>(each.waited.load(kRelaxed)) * tick_ns);
-        group.operation = name(each.operation.load(kRelaxed));
+        now.waited_ns +=
+            static_cast<std::int64_t>(static_cast<double>(each.waited_.load(kRelaxed)) * tick_ns);
+        group.operation = name(each.operation_.load(kRelaxed));
     }
     return now;
 }

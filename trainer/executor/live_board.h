@@ -41,6 +41,44 @@ struct LiveSteps {
     std::optional<double> epoch;
 };
 
+// A rank's progress in one group. It has a cache line of its own, as other threads tell of other groups.
+class alignas(64) LiveGroup {
+  public:
+    // A group's collectives are entered in order, by one thread at a time.
+    void enter(std::int64_t number, traces::schema::Operation operation, profiler::Ticks now) {
+        operation_.store(operation, kRelaxed);
+        entered_at_.store(now.count, kRelaxed);
+        entered_.store(number + 1, kRelaxed);
+    }
+    void leave(std::int64_t number, profiler::Ticks now) {
+        const std::uint64_t waited = now.count - entered_at_.load(kRelaxed);
+        waited_.store(waited_.load(kRelaxed) + waited, kRelaxed);
+        left_at_.store(now.count, kRelaxed);
+        if (left_.load(kRelaxed) <= number) left_.store(number + 1, kRelaxed);
+    }
+
+  private:
+    friend class LiveBoard;
+    static constexpr auto kRelaxed = std::memory_order_relaxed;
+    std::atomic<std::int64_t> entered_{0}, left_{0};
+    std::atomic<std::uint64_t> entered_at_{0}, left_at_{0}, waited_{0};  // ticks
+    std::atomic<traces::schema::Operation> operation_{};
+};
+
+// A rank's part in one collective, as the board is told of it.
+struct LiveCollective {
+    LiveGroup* group = nullptr;  // null: nobody can watch the run
+    std::int64_t number = 0;
+    traces::schema::Operation operation{};
+
+    void enter(profiler::Ticks now) const {
+        if (group) group->enter(number, operation, now);
+    }
+    void leave(profiler::Ticks now) const {
+        if (group) group->leave(number, now);
+    }
+};
+
 class LiveBoard {
   public:
     // `ranks`: of this process, in increasing order.
@@ -48,9 +86,9 @@ class LiveBoard {
 
     // --- by the ranks' threads, any of them --------------------------------------------------------------
     void stepped(int rank, std::int64_t steps_done, std::int64_t memory_bytes, std::int64_t peak_bytes);
-    void entered(int rank, plan::CommunicatorId group, std::int64_t number,
-                 traces::schema::Operation operation);
-    void left(int rank, plan::CommunicatorId group, std::int64_t number);
+    // To be told when the rank enters it and leaves it.
+    LiveCollective collective(int rank, plan::CommunicatorId group, std::int64_t number,
+                              traces::schema::Operation operation);
     void known(const StepReport& step);
     // False: nothing of what the ranks do is taken down until true, to measure what that costs.
     void listen(bool listens) { listens_.store(listens, std::memory_order_relaxed); }
@@ -66,18 +104,14 @@ class LiveBoard {
 
     template <class Value>
     using Cell = std::atomic<Value>;
-    struct Group {
-        Cell<std::int64_t> id{kNone}, entered{0}, left{0};
-        Cell<std::uint64_t> entered_at{0}, changed_at{0}, waited{0};  // ticks
-        Cell<traces::schema::Operation> operation{};
-    };
     struct alignas(64) Rank {
         Cell<std::int64_t> steps_done{-1}, memory{0}, peak{0};
-        std::array<Group, kGroups> groups;
+        alignas(64) std::array<Cell<std::int64_t>, kGroups> ids;  // rarely written; kNone: not used yet
+        std::array<LiveGroup, kGroups> groups;
     };
 
     Rank& rank(int rank) const { return own_[static_cast<std::size_t>(rank - ranks_.front())]; }
-    static Group* find(Rank& rank, plan::CommunicatorId group);
+    static LiveGroup* find(Rank& rank, plan::CommunicatorId group);
     double ns_per_tick() const;
 
     const profiler::Ticks start_ = profiler::ticks();
@@ -88,22 +122,6 @@ class LiveBoard {
     Cell<std::int64_t> done_{-1};
     Cell<std::int64_t> first_done_{-1};                                             // by the first report
     Cell<double> loss_{0}, step_s_{0}, first_seconds_{0}, seconds_{0}, epoch_{-1};  // epoch -1: it has none
-};
-
-// A rank's part in one collective, as the board is told of it.
-struct LiveCollective {
-    LiveBoard* board = nullptr;  // null: nobody can watch the run
-    int rank = 0;
-    plan::CommunicatorId group = plan::CommunicatorId::world;
-    std::int64_t number = 0;
-    traces::schema::Operation operation{};
-
-    void enter() const {
-        if (board) board->entered(rank, group, number, operation);
-    }
-    void leave() const {
-        if (board) board->left(rank, group, number);
-    }
 };
 
 }  // namespace shardscope::trainer::executor

@@ -292,8 +292,10 @@ device::StreamEvent RankRunner::start(const plan::Op& op, const device::Waits& w
     }
     shared_.device.hold(event);
     if (shared_.live) {
-        shared_.live->entered(rank_, communicator, sequence, own.operation);
-        shared_.live->left(rank_, communicator, sequence);
+        const LiveCollective live = shared_.live->collective(rank_, communicator, sequence, own.operation);
+        const profiler::Ticks now = profiler::ticks();
+        live.enter(now);
+        live.leave(now);
     }
     trace_.pop_collective(launch);
     return event;

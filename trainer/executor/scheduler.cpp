@@ -139,7 +139,7 @@ void Scheduler::try_head(device::StreamIndex stream) {
     Meeting& meeting = *head.meeting;
     meeting.parts_[head.part].arrived = profiler::ticks();
     meeting.parts_[head.part].home = queue.home;
-    meeting.parts_[head.part].live.enter();
+    meeting.parts_[head.part].live.enter(meeting.parts_[head.part].arrived);
     meeting.streams_.push_back(stream);
     if (meeting.streams_.size() < meeting.parts_.size()) return;
     for (std::size_t part = 0; part < meeting.parts_.size(); ++part) {
@@ -325,7 +325,7 @@ void Scheduler::complete_meeting(std::unique_lock<std::mutex>& lock, Meeting& me
     const profiler::Ticks last_done = profiler::ticks();
     const bool delayed = meeting.transfer_delay_.count() > 0;
     for (Meeting::Part& each : meeting.parts_) {
-        each.live.leave();
+        each.live.leave(last_done);
         if (each.completion) {
             each.completion(each.arrived, delayed ? last_done : each.done, last_done, worker);
         }
