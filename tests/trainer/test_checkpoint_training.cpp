@@ -160,6 +160,16 @@ TEST_F(GoingOn, IsTheSameBitForBitAtTheSameNumberOfRanks) {
              then.parallel.mode = job::ParallelMode::ddp;
              then.memory.offload.optimizer = true;
          }},
+        {"files",
+         [&](job::Job& then) {
+             then.fsdp.cpu_offload = true;
+             then.memory.nvme = folder_.string();
+         }},
+        {"the optimizer's files",
+         [&](job::Job& then) {
+             then.memory.offload.optimizer = true;
+             then.memory.nvme = folder_.string();
+         }},
         {"SHARD_GRAD_OP",
          [](job::Job& then) { then.fsdp.sharding_strategy = job::ShardingStrategy::shard_grad_op; }},
         {"NO_SHARD", [](job::Job& then) { then.fsdp.sharding_strategy = job::ShardingStrategy::no_shard; }},

@@ -53,6 +53,9 @@ TEST(JobChecks, NameTheKeyAndWhatToDo) {
         {"[parallel]\nmode = 'ddp'\n[optimizer]\ntype = 'onebit_adam'\nfreeze_step = 2\n[memory]\noffload = "
          "'optimizer'",
          "job.toml:7: memory.offload: ", "use \"adam\" or \"lamb\""},
+        {"[memory]\nnvme = '/tmp'", "job.toml:2: memory.nvme: ", "set memory.offload to \"optimizer\""},
+        {"[optimizer]\ntype = 'lamb'\n[memory]\nnvme = '/tmp'\noffload = 'optimizer'",
+         "job.toml:4: memory.nvme: ", "use \"adamw\", \"adam\" or \"sgd\""},
         {"[ddp]\ncomm_hook = 'bf16'", "job.toml:2: ddp.comm_hook: ", "only \"ddp\" reduces buckets"},
         {"[parallel]\nmode = 'ddp'\n[ddp]\ncomm_hook = 'fp8'",
          "job.toml:4: ddp.comm_hook: ", "use none, bf16, fp16, powersgd:R, topk:F"},

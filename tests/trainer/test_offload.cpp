@@ -8,60 +8,17 @@
 #include <gtest/gtest.h>
 
 #include "jobs.h"
+#include "offload_jobs.h"
 #include "pipeline_jobs.h"
 #include "trainer/model/activation_offload.h"
 
 namespace shardscope::trainer::sharding {
 namespace TEST_FILE {
 
+using testing::bytes_of, testing::gpt, testing::losses_as_predicted, testing::offloaded;
+using testing::kActivations, testing::kBoth, testing::kDelays, testing::kLayouts, testing::kOffloads,
+    testing::kOptimizer;
 using testing::SampleText;
-
-constexpr job::Offload kOptimizer{true, false}, kActivations{false, true}, kBoth{true, true};
-
-// Under a sanitizer, which takes ten times as long, both together in two layouts; the optimized build has
-// all.
-#ifdef SHARDSCOPE_SANITIZED
-const std::vector<job::Offload> kOffloads = {kBoth};
-const std::vector<job::FsdpLayout> kLayouts = {job::FsdpLayout::fsdp1, job::FsdpLayout::fsdp2};
-constexpr std::uint64_t kDelays = 1;
-#else
-const std::vector<job::Offload> kOffloads = {kOptimizer, kActivations, kBoth};
-const std::vector<job::FsdpLayout> kLayouts = {job::FsdpLayout::fsdp1, job::FsdpLayout::fsdp2,
-                                               job::FsdpLayout::lean};
-constexpr std::uint64_t kDelays = 3;
-#endif
-
-// Of 4 layers, whose samples are so many that what a layer saves is offloaded.
-job::Job gpt(const SampleText& text, job::ParallelMode mode, int ranks) {
-    job::Job job = testing::with_wrap(testing::gpt_job(text, 40, ranks), "module:Block");
-    job.parallel.mode = mode;
-    job.model.layers = 4;
-    job.run.steps = 3;
-    return job;
-}
-
-job::Job offloaded(job::Job job, const job::Offload& offload) {
-    job.memory.offload = offload;
-    return job;
-}
-
-// The peak of each space on each rank is what its role's account says.
-std::vector<double> losses_of(const job::Job& job) {
-    const executor::RunResult result = testing::run(job);
-    const Program program(job);
-    for (int rank = 0; rank < job.run.ranks; ++rank) {
-        const plan::MemoryPeak predicted = program.of(rank).predict().peak;
-        const plan::MemoryPeak& real = result.peaks[static_cast<std::size_t>(rank)];
-        EXPECT_EQ(real.bytes, predicted.bytes);
-        EXPECT_EQ(real.spaces, predicted.spaces);
-        EXPECT_EQ(real.where, predicted.where);
-    }
-    return result.losses;
-}
-
-std::int64_t bytes_of(const job::Job& job, plan::MemorySpace space) {
-    return Program(job).predict().peak.spaces[static_cast<std::size_t>(space)];
-}
 
 using Change = std::function<void(job::Job&)>;
 const std::vector<std::pair<const char*, Change>> kChanges = {
@@ -83,9 +40,10 @@ void expect_same_bits(const job::Job& job) {
     for (const auto& [name, change] : kChanges) {
         job::Job changed = job;
         change(changed);
-        const std::vector<double> expected = losses_of(changed);
+        const std::vector<double> expected = losses_as_predicted(changed);
         for (const job::Offload& offload : kOffloads)
-            EXPECT_EQ(losses_of(offloaded(changed, offload)), expected) << name << ", " << to_text(offload);
+            EXPECT_EQ(losses_as_predicted(offloaded(changed, offload)), expected)
+                << name << ", " << to_text(offload);
     }
 }
 
@@ -101,7 +59,7 @@ TEST(Offload, ChangesNoBitWithDdp) {
     expect_same_bits(job);
     job.ddp.static_graph = true;
     job.ddp.comm_hook = job::parse_comm_hook("bf16");
-    EXPECT_EQ(losses_of(offloaded(job, kBoth)), losses_of(job));
+    EXPECT_EQ(losses_as_predicted(offloaded(job, kBoth)), losses_as_predicted(job));
 }
 
 TEST(Offload, ChangesNoBitWithFsdp) {
@@ -124,12 +82,12 @@ TEST(Offload, ChangesNoBitWithLowPrecisionOrOfFrozenParts) {
             job.fsdp.sync_module_states = true;
             job.precision.param = job.precision.reduce = job.precision.buffer = type;
             job.data.batch = 80;
-            const std::vector<double> expected = losses_of(job);
-            EXPECT_EQ(losses_of(offloaded(job, kBoth)), expected);
+            const std::vector<double> expected = losses_as_predicted(job);
+            EXPECT_EQ(losses_as_predicted(offloaded(job, kBoth)), expected);
             job.train.freeze = job::parse_modules("path:blocks.0,blocks.1.norm_1");
             job.run.steps = 2;
-            const std::vector<double> frozen = losses_of(job);
-            EXPECT_EQ(losses_of(offloaded(job, kOptimizer)), frozen);
+            const std::vector<double> frozen = losses_as_predicted(job);
+            EXPECT_EQ(losses_as_predicted(offloaded(job, kOptimizer)), frozen);
         }
     }
 }
@@ -146,15 +104,16 @@ TEST(Offload, ChangesNoBitInAMesh) {
             job::Job job = testing::piped(pipeline, pipe);
             job.model.layers = 8;
             job.model.tied_embeddings = pipe.stages > 1;  // the first and the last stage are on one place
-            const std::vector<double> expected = losses_of(job);
+            const std::vector<double> expected = losses_as_predicted(job);
             for (const job::Offload& offload : kOffloads)
-                EXPECT_EQ(losses_of(offloaded(job, offload)), expected) << testing::mesh_of(job);
+                EXPECT_EQ(losses_as_predicted(offloaded(job, offload)), expected) << testing::mesh_of(job);
         }
         job::Job tensor = gpt(text, mode, data ? 4 : 2);
         tensor.parallel.tensor = 2;
         tensor.parallel.sequence = true;
         tensor.train.accumulation = 2;
-        EXPECT_EQ(losses_of(offloaded(tensor, kBoth)), losses_of(tensor)) << testing::mesh_of(tensor);
+        EXPECT_EQ(losses_as_predicted(offloaded(tensor, kBoth)), losses_as_predicted(tensor))
+            << testing::mesh_of(tensor);
     }
 }
 
@@ -254,7 +213,7 @@ TEST(Offload, DelaysAndPoisonChangeNoBit) {
         large.parallel.mode = mode;
         large.run.steps = 2;
         for (const job::Job& job : {offloaded(small, kBoth), offloaded(large, kOptimizer)}) {
-            const std::vector<double> calm = losses_of(offloaded(job, {}));
+            const std::vector<double> calm = losses_as_predicted(offloaded(job, {}));
             executor::RunOptions delayed;
             delayed.test.poison = true;
             const std::uint64_t seeds = job.memory.offload.activations ? kDelays : 1;

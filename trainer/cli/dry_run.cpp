@@ -128,6 +128,7 @@ std::string plans_text(const sharding::Program& role, const plan::PlanLabels& la
         };
         out += fmt::format("On the host: at most {} bytes pinned, {} bytes pageable\n",
                            of(plan::MemorySpace::pinned), of(plan::MemorySpace::host));
+        if (!job.memory.nvme.empty()) out += fmt::format("In files: {} bytes\n", of(plan::MemorySpace::disk));
     }
     return out;
 }
@@ -177,7 +178,8 @@ std::string dry_run_json(const sharding::Program& program) {
     json["at_peak"] = categories_json(prediction.peak.at_peak);
     json["where"] = prediction.peak.where;
     json["step_peaks"] = prediction.steps;
-    for (const plan::MemorySpace space : {plan::MemorySpace::pinned, plan::MemorySpace::host})
+    for (const plan::MemorySpace space :
+         {plan::MemorySpace::pinned, plan::MemorySpace::host, plan::MemorySpace::disk})
         json["host_peak_bytes"][std::string(traces::schema::name(space))] =
             prediction.peak.spaces[static_cast<std::size_t>(space)];
     json["parameters"] = parameter_count(program);

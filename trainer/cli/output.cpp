@@ -88,6 +88,7 @@ std::vector<std::string> options(const job::Job& job) {
         words.push_back("checkpointing " + to_text(job.memory.activation_checkpointing));
     if (job.memory.offload != defaults.memory.offload)
         words.push_back("offload of " + to_text(job.memory.offload));
+    if (!job.memory.nvme.empty()) words.push_back("files in " + job.memory.nvme);
     if (job.train.accumulation > 1) {
         words.push_back(fmt::format("{} micro-batches per step{}", job.train.accumulation,
                                     job.train.accumulation_sync ? "" : " (no_sync)"));

@@ -39,6 +39,7 @@ class Checks {
         local_steps();
         server();
         offload();
+        nvme();
         rest();
     }
 
@@ -77,6 +78,7 @@ class Checks {
     void local_steps() const;
     void server() const;
     void offload() const;
+    void nvme() const;
     void rest() const;
 
     Job& job_;

@@ -140,4 +140,23 @@ void Checks::offload() const {
     }
 }
 
+// Files have what the hosts update, one unit or parameter after another.
+void Checks::nvme() const {
+    if (job_.memory.nvme.empty()) return;
+    const char* const kKey = "memory.nvme";
+    const OptimizerType type = job_.optimizer.type;
+    if (!job_.memory.offload.optimizer && !job_.fsdp.cpu_offload) {
+        refuse(kKey, "memory.offload",
+               "files hold what the hosts update, which is nothing here; set memory.offload to "
+               "\"optimizer\", or "
+               "fsdp.cpu_offload");
+    }
+    if (needs_norms(type) || type == OptimizerType::novograd) {
+        refuse(
+            kKey, "optimizer.type",
+            "it takes norms of all parameters before it updates the first, and would read the files twice; "
+            "use \"adamw\", \"adam\" or \"sgd\"");
+    }
+}
+
 }  // namespace shardscope::trainer::job

@@ -490,6 +490,10 @@ std::vector<Key> make_keys() {
             "host memory holds the optimizer (its state, and the parameters that it updates there), "
             "activations (until their backward), or both: none, optimizer, activations, "
             "optimizer+activations"),
+        own_path(
+            memory.text("nvme", &MemorySection::nvme,
+                        "folder of files, on a fast disk, for the parameters and the state that the host's "
+                        "optimizer updates (memory.offload, fsdp.cpu_offload); empty: they stay in memory")),
         memory.integer("gemm_workspace_bytes", &MemorySection::gemm_workspace_bytes, 0, 1e12,
                        "bytes of the workspace of each of the two matmul handles (forward, backward)"),
 

@@ -86,6 +86,10 @@ const char* copy_name(int kind) {
             return "memcpy HtoD";
         case traces::schema::kCopyDeviceToHost:
             return "memcpy DtoH";
+        case traces::schema::kCopyDiskToHost:
+            return "read";
+        case traces::schema::kCopyHostToDisk:
+            return "write";
         default:
             return "memcpy DtoD";
     }

@@ -38,7 +38,7 @@ FlatUnit::FlatUnit(const UnitOptions& options, Parallelism& owner, int module, s
     info_.shard_elements = info_.padded_elements / shards;
     info_.gather_bytes = padded_bytes(options.param);
     shard_ = owner.declare(buffer(" flat_param", plan::MemoryCategory::parameters,
-                                  shard_bytes(plan::DType::fp32), options.space()));
+                                  shard_bytes(plan::DType::fp32), options.space_of_shards()));
     gradient_ = owner.declare(buffer(" flat_param.grad", plan::MemoryCategory::gradients,
                                      shard_bytes(plan::DType::fp32), options.space()));
     full_ = owner.declare(buffer(" flat_param (unsharded)", plan::MemoryCategory::unsharded_parameters,
@@ -56,14 +56,14 @@ FlatUnit::FlatUnit(const UnitOptions& options, Parallelism& owner, int module, s
 void FlatUnit::setup(plan::PlanBuilder& builder, bool sync_module_states) {
     const plan::Stream stream = options_.stream();
     allocate_shard(builder);
-    const plan::Arg shard = builder.whole(shard_);
+    const plan::Arg shard = new_shard(builder);
     if (!sync_module_states) {
         builder.memset(shard, stream);  // padding stays zero
         for (std::size_t i = 0; i < parameters_.size(); ++i) {
             Parallelism::initialize(builder, *parameters_[i], shard, offsets_[i],
                                     options_.parts() > 1 ? info_.shard_elements : 0, stream);
         }
-        return;
+        return end_new_shard(builder);
     }
     // Every rank gets the whole of rank 0's values and keeps its shard of them.
     const plan::PlanBuilder::Range range(builder, "_sync_module_states");
@@ -82,6 +82,7 @@ void FlatUnit::setup(plan::PlanBuilder& builder, bool sync_module_states) {
     builder.memcpy(
         shard, own_part(whole.view.buffer, plan::DType::fp32),
         options_.offload ? traces::schema::kCopyDeviceToHost : traces::schema::kCopyDeviceToDevice);
+    end_new_shard(builder);
 }
 
 // --- gather and free ---------------------------------------------------------------------------------------
@@ -94,12 +95,13 @@ bool FlatUnit::prepares() const {
 void FlatUnit::prepare_gather(plan::PlanBuilder& builder) {
     if (always_whole() || !prepares()) return;
     constexpr plan::Stream kStream = plan::Stream::pre_unshard;
-    plan::Arg from = builder.whole(shard_);
+    plan::Arg from = shard_to_copy(builder);
     const std::int64_t n = info_.shard_elements;
     if (options_.offload) {
         on_device_ = builder.new_tensor(info_.name + " flat_param (on the device)",
                                         plan::MemoryCategory::parameters, n, plan::DType::fp32, kStream);
         builder.memcpy(on_device_, from, traces::schema::kCopyHostToDevice, kStream);
+        end_copy(builder);
         from = on_device_;
     }
     if (options_.param != plan::DType::fp32 && options_.shards && !options_.lean) {

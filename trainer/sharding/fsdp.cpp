@@ -70,6 +70,7 @@ Fsdp::Fsdp(const job::Job& job, const model::ModuleTree& tree)
         options.keeps_shard = optimizer_on_host_ && std::any_of(parameters.begin(), parameters.end(),
                                                                 [](const auto* p) { return p->trained; });
         options.offload = offload_ || options.keeps_shard;
+        options.files = options.offload ? optimizer_.files() : nullptr;
         State state;
         state.is_root = wrapper->is_root;
         state.frees_after_forward = frees[w];
@@ -84,6 +85,7 @@ Fsdp::Fsdp(const job::Job& job, const model::ModuleTree& tree)
         infos_.push_back(state.unit->info());
         units_.push_back(std::move(state));
     }
+    optimizer_.declare_ring(persistent_);
     trained_slots_.resize(units_.size());
     for (std::size_t s = 0; s < optimizer_.slots().size(); ++s) {
         const OptimizerSlot& slot = optimizer_.slot(s);
@@ -265,6 +267,18 @@ void Fsdp::unshard(int id) {
     unit(id).prepare_gather(builder());
     if (strategy_.shards) rate_limiter();
     unit(id).gather(builder());
+    const int next = by_schedule() ? -1 : next_unit(id);
+    if (next >= 0 && !unit(next).gathered()) unit(next).read_ahead(builder());
+}
+
+// The unit that is gathered after this one, as far as the order is known.
+int Fsdp::next_unit(int id) {
+    const bool forward = evaluating_ || builder().phase() == plan::Phase::forward;
+    const std::vector<int>& order = forward ? pre_forward_order_ : post_forward_order_;
+    const auto place = std::find(order.begin(), order.end(), id);
+    if (place == order.end()) return -1;
+    if (forward) return std::next(place) == order.end() ? -1 : *std::next(place);
+    return place == order.begin() ? -1 : *std::prev(place);
 }
 
 void Fsdp::reshard(int id) {

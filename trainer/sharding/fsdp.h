@@ -60,6 +60,7 @@ class Fsdp final : public Parallelism {
         int leaves_nodes_of = -1;         // the unit that it prefetched in a forward that will be recomputed
     };
 
+    int next_unit(int id);
     void unshard(int unit);
     void reshard(int unit);
     void wait_for_optimizer();

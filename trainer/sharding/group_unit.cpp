@@ -27,8 +27,8 @@ GroupUnit::GroupUnit(const UnitOptions& options, Parallelism& owner, GroupPendin
     gradients_.resize(parameters_.size());
     info_.padded_elements = info_.shard_elements * shards;
     info_.gather_bytes = padded_bytes(options.param);
-    shard_ = owner.declare(
-        buffer(" shards", plan::MemoryCategory::parameters, shard_bytes(plan::DType::fp32), options.space()));
+    shard_ = owner.declare(buffer(" shards", plan::MemoryCategory::parameters, shard_bytes(plan::DType::fp32),
+                                  options.space_of_shards()));
     gradient_ = owner.declare(buffer(" shards.grad", plan::MemoryCategory::gradients,
                                      shard_bytes(plan::DType::fp32), options.space()));
     keep_shard(owner);
@@ -56,10 +56,11 @@ GroupUnit::GroupUnit(const UnitOptions& options, Parallelism& owner, GroupPendin
 void GroupUnit::setup(plan::PlanBuilder& builder, bool sync_module_states) {
     const plan::Stream stream = options_.stream();
     allocate_shard(builder);
-    if (!sync_module_states) builder.memset(builder.whole(shard_), stream);  // padding stays zero
+    const plan::Arg shard = new_shard(builder);
+    if (!sync_module_states) builder.memset(shard, stream);  // padding stays zero
     for (std::size_t i = 0; i < parameters_.size(); ++i) {
         const Piece& piece = pieces_[i];
-        const plan::Arg own{shard_, piece.first * kFloat, piece.elements * kFloat};
+        const plan::Arg own{shard.buffer, shard.offset + piece.first * kFloat, piece.elements * kFloat};
         if (!sync_module_states) {
             Parallelism::initialize(builder, *parameters_[i], own, 0, piece.elements, stream);
             continue;
@@ -80,6 +81,7 @@ void GroupUnit::setup(plan::PlanBuilder& builder, bool sync_module_states) {
             own, {whole.view.buffer, 0, own.bytes, own.bytes, options_.shard_group()},
             options_.offload ? traces::schema::kCopyDeviceToHost : traces::schema::kCopyDeviceToDevice);
     }
+    end_new_shard(builder);
 }
 
 // --- gather and free ---------------------------------------------------------------------------------------
@@ -89,13 +91,14 @@ void GroupUnit::setup(plan::PlanBuilder& builder, bool sync_module_states) {
 void GroupUnit::prepare_gather(plan::PlanBuilder& builder) {
     constexpr plan::Stream kStream = plan::Stream::pre_unshard;
     const std::int64_t n = info_.shard_elements;
-    plan::Arg from = builder.whole(options_.keeps_shard ? on_device_shard_ : shard_);
+    plan::Arg from = shard_to_copy(builder);
     plan::Tensor on_device, converted;
     if (options_.param != plan::DType::fp32 && !options_.keeps_shard) {
         if (options_.offload) {
             on_device = builder.new_tensor(info_.name + " shards (on the device)",
                                            plan::MemoryCategory::parameters, n, plan::DType::fp32, kStream);
             builder.memcpy(on_device, from, traces::schema::kCopyHostToDevice, kStream);
+            end_copy(builder);
             from = on_device;
         }
         converted = builder.new_tensor(info_.name + " shards (low precision)",
@@ -112,6 +115,7 @@ void GroupUnit::prepare_gather(plan::PlanBuilder& builder) {
     builder.memcpy({gather_buffer_.view.buffer, 0, bytes, bytes, options_.shard_group()}, from,
                    from_host ? traces::schema::kCopyHostToDevice : traces::schema::kCopyDeviceToDevice,
                    kStream);
+    if (from_host) end_copy(builder);
     prepared_ = builder.new_event();
     builder.record(prepared_, kStream);
 }

@@ -48,7 +48,7 @@ void LocalSteps::average(plan::PlanBuilder& builder, const OptimizerSlot& slot) 
     builder.kernel(plan::Kernel::scale, "aten::neg_", {parameters}, {n}, n).kernel().scalars = {-1};
     builder.kernel(plan::Kernel::accumulate, "aten::add_", {parameters, together}, {n}, n);
     std::vector<plan::Arg> args = {together, parameters};
-    if (momentum_ > 0) args.push_back(builder.whole(slot.state.back()));
+    if (momentum_ > 0) args.push_back(slot.state.back());
     plan::Op& op = builder.kernel(plan::Kernel::sgd, "outer_sgd_step", std::move(args), {n, 0},
                                   kernels::sgd_cost(n, momentum_ > 0).flops);
     op.kernel().scalars = {momentum_, 0, 1, lr_};

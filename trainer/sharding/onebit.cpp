@@ -72,8 +72,8 @@ void Onebit::begin(plan::PlanBuilder& builder, const OptimizerSlot& slot, std::i
         builder.memset(builder.whole(error));
     }
     if (number == options_.freeze_step) {
-        kernel(builder, plan::Kernel::onebit_freeze, "onebit_freeze", {builder.whole(slot.state[1])},
-               {elements_, 0}, 2 * elements_);
+        kernel(builder, plan::Kernel::onebit_freeze, "onebit_freeze", {slot.state[1]}, {elements_, 0},
+               2 * elements_);
     }
     if (!is_lamb_) return;
     builder.allocate(factors_, plan::Stream::compute);
@@ -83,15 +83,14 @@ void Onebit::begin(plan::PlanBuilder& builder, const OptimizerSlot& slot, std::i
         .kernel()
         .scalars = {1};
     if (number == options_.freeze_step) {
-        builder.memcpy(builder.whole(slot.state[2]), builder.whole(slot.state[1]),
-                       traces::schema::kCopyDeviceToDevice);
+        builder.memcpy(slot.state[2], slot.state[1], traces::schema::kCopyDeviceToDevice);
     }
 }
 
 void Onebit::step(plan::PlanBuilder& builder, const OptimizerSlot& slot, std::int64_t number) {
     const plan::PlanBuilder::Scope scope(builder, plan::Phase::optimizer, slot.module, slot.unit);
     begin(builder, slot, number);
-    const plan::Arg m = builder.whole(slot.state[0]), v = builder.whole(slot.state[1]);
+    const plan::Arg m = slot.state[0], v = slot.state[1];
     plan::Tensor last;
     if (is_lamb_) {
         last =
@@ -119,7 +118,7 @@ void Onebit::step(plan::PlanBuilder& builder, const OptimizerSlot& slot, std::in
 
 // The mean of the ranks' momentum, of the part that this rank serves.
 plan::Tensor Onebit::serve(plan::PlanBuilder& builder, const OptimizerSlot& slot) const {
-    const plan::Arg m = builder.whole(slot.state[0]), v = builder.whole(slot.state[1]);
+    const plan::Arg m = slot.state[0], v = slot.state[1];
     plan::Tensor received = builder.new_tensor("signs of all ranks", plan::MemoryCategory::communication,
                                                words(), plan::DType::int32);
     const Signs mine = new_signs(builder, words());
@@ -138,12 +137,12 @@ plan::Tensor Onebit::serve(plan::PlanBuilder& builder, const OptimizerSlot& slot
 }
 
 void Onebit::update(plan::PlanBuilder& builder, const OptimizerSlot& slot, const plan::Tensor& last) const {
-    std::vector<plan::Arg> args = {slot.parameter, builder.whole(slot.state[0])};
+    std::vector<plan::Arg> args = {slot.parameter, slot.state[0]};
     if (is_lamb_) args.push_back(last);
-    args.push_back(builder.whole(slot.state[1]));
+    args.push_back(slot.state[1]);
     if (is_lamb_) {
-        for (const plan::BufferId state : {slot.state[2], slot.moments, factors_})
-            args.push_back(builder.whole(state));
+        args.push_back(slot.state[2]);
+        for (const plan::BufferId numbers : {slot.moments, factors_}) args.push_back(builder.whole(numbers));
     }
     kernel(builder, is_lamb_ ? plan::Kernel::onebit_lamb : plan::Kernel::onebit_adam,
            is_lamb_ ? "onebit_lamb_step" : "onebit_adam_step", std::move(args), {elements_, 0},

@@ -136,7 +136,9 @@ std::vector<std::string_view> OptimizerPlanner::own_state_names() const {
 
 std::size_t OptimizerPlanner::add_slot(std::vector<plan::Buffer>& persistent, OptimizerSlot slot) {
     const bool on_device = slot.space == plan::MemorySpace::device;
-    if (slot.trained()) {
+    if (slot.trained() && files_) {
+        files_->add_slot(persistent, slot, state_names().size());
+    } else if (slot.trained()) {
         const auto declare = [&](std::string_view state, std::int64_t elements) {
             persistent.push_back({slot.name + "." + std::string(state), plan::MemoryCategory::optimizer_state,
                                   on_device ? plan::MemorySpace::device : plan::MemorySpace::host,
@@ -144,7 +146,7 @@ std::size_t OptimizerPlanner::add_slot(std::vector<plan::Buffer>& persistent, Op
             return static_cast<plan::BufferId>(persistent.size() - 1);
         };
         for (const std::string_view state : state_names())
-            slot.state.push_back(declare(state, slot.elements));
+            slot.state.push_back({declare(state, slot.elements), 0, slot.elements * kFloat});
         if (!number_name().empty()) slot.moments = declare(number_name(), std::ssize(slot.segments));
         if (is_onebit(type_)) onebit_.emplace(type_, options_, micro_batches_, mesh_, persistent, slot);
     }
@@ -155,11 +157,12 @@ std::size_t OptimizerPlanner::add_slot(std::vector<plan::Buffer>& persistent, Op
 void OptimizerPlanner::allocate_state(plan::PlanBuilder& builder) {
     for (const OptimizerSlot& slot : slots_) {
         const plan::PlanBuilder::Scope scope(builder, builder.phase(), slot.module, slot.unit);
-        std::vector<plan::BufferId> states = slot.state;
-        if (slot.moments >= 0) states.push_back(slot.moments);
-        for (const plan::BufferId state : states) {
-            builder.allocate(state, stream_of(slot));
-            builder.memset(builder.whole(state), stream_of(slot));
+        std::vector<plan::Arg> states = slot.state;
+        if (slot.moments >= 0) states.push_back(builder.whole(slot.moments));
+        for (const plan::Arg& state : states) {
+            if (files_ && state.offset > 0) continue;  // slots share a file, which begins as zeros
+            builder.allocate(state.buffer, stream_of(slot));
+            if (!files_) builder.memset(state, stream_of(slot));
         }
     }
     has_state_ = true;
@@ -385,15 +388,16 @@ void OptimizerPlanner::step(plan::PlanBuilder& builder) {
     const auto is_updated = [&](const OptimizerSlot& slot) {
         return updated_.contains(static_cast<std::size_t>(&slot - slots_.data()));
     };
+    if (files_) update_from_files(builder);
     for (const SlotPart& part : parts) {
         if (!part.slot->trained() || is_updated(*part.slot)) continue;
         update(builder, part, norms);
         if (type_ == job::OptimizerType::onebit_lamb) average_ratios(builder, part, norms);
     }
-    bool copied = !updated_.empty();
+    bool copied = false;
     for (const OptimizerSlot& slot : slots_) {
-        if (!slot.trained() || slot.on_device.buffer < 0 || is_updated(slot)) continue;
-        copy_to_device(builder, slot);
+        if (!slot.trained() || slot.on_device.buffer < 0) continue;
+        if (!is_updated(slot)) copy_to_device(builder, slot);
         copied = true;
     }
     if (copied) builder.order(plan::Stream::pre_unshard, plan::Stream::compute);
@@ -450,8 +454,7 @@ void OptimizerPlanner::compute_norms(plan::PlanBuilder& builder, const SlotPart&
         op.kernel().segments = builder.add_segments(part.segments);
         return;
     }
-    const std::vector<plan::Arg> args = {out, slot.gradient, slot.parameter, builder.whole(slot.state[0]),
-                                         builder.whole(slot.state[1])};
+    const std::vector<plan::Arg> args = {out, slot.gradient, slot.parameter, slot.state[0], slot.state[1]};
     plan::Op& op =
         builder.kernel(plan::Kernel::lamb_update, "lamb_update", args, {slot.elements, slot.per_rank},
                        kernels::adamw_cost(slot.elements).flops, stream);
@@ -522,7 +525,7 @@ void OptimizerPlanner::update(plan::PlanBuilder& builder, const SlotPart& part, 
     }
     if (kernel != plan::Kernel::lamb) {
         const std::size_t own = slot.state.size() - (has_outer_momentum_ ? 1 : 0);
-        for (std::size_t i = 0; i < own; ++i) args.push_back(builder.whole(slot.state[i]));
+        for (std::size_t i = 0; i < own; ++i) args.push_back(slot.state[i]);
     }
     if (kernel == plan::Kernel::novograd) {
         args.push_back(moments_of(part));
@@ -561,7 +564,7 @@ std::vector<StatePiece> OptimizerPlanner::pieces(int rank) const {
                 piece("", slot.parameter, begin, end);
             }
             for (std::size_t i = 0; i < slot.state.size() && segment.trained; ++i) {
-                piece(names[i], {slot.state[i], 0, slot.elements * kFloat}, begin, end);
+                piece(names[i], slot.state[i], begin, end);
             }
         }
     }

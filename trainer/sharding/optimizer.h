@@ -14,6 +14,7 @@
 #include "trainer/job/job.h"
 #include "trainer/model/module.h"
 #include "trainer/plan/builder.h"
+#include "trainer/sharding/host_files.h"
 #include "trainer/sharding/onebit.h"
 
 namespace shardscope::trainer::sharding {
@@ -40,7 +41,7 @@ struct OptimizerSlot {
         gradient;  // fp32, `elements` of each; the gradient lives from its backward to zero_grad
     // fp32, `elements` each; allocated by the first step, as in PyTorch. The outer momentum of local steps is
     // the last, of which update() knows nothing.
-    std::vector<plan::BufferId> state;
+    std::vector<plan::Arg> state;
     // As state: one number of each segment, fp32. NovoGrad's second moments, 1-bit LAMB's mean ratios.
     plan::BufferId moments = -1;
 
@@ -73,6 +74,17 @@ class OptimizerPlanner {
           mesh_(mesh),
           parameters_(parameters) {
         options_.type = warm_up_of(type_);
+        if (!job.memory.nvme.empty()) files_.emplace();
+    }
+
+    // memory.nvme: what the hosts update is in files; else null.
+    HostFiles* files() { return files_ ? &*files_ : nullptr; }
+    // After the last slot.
+    void declare_ring(std::vector<plan::Buffer>& persistent) {
+        if (files_) files_->declare_ring(persistent);
+    }
+    void begin_plan(plan::PlanBuilder& builder) {
+        if (files_) files_->begin_plan(builder);
     }
 
     // Adds a slot whose buffers are declared, except for its state, which is declared in `persistent`;
@@ -156,6 +168,10 @@ class OptimizerPlanner {
     plan::Arg moments_of(const SlotPart& part) const;
     void compute_norms(plan::PlanBuilder& builder, const SlotPart& part, const plan::Tensor& norms);
     void update(plan::PlanBuilder& builder, const SlotPart& part, const plan::Tensor& norms);
+    // On the host, and its copy to the device.
+    void update_slot(plan::PlanBuilder& builder, std::size_t slot);
+    bool read_ahead(plan::PlanBuilder& builder, std::size_t slot, bool waits);
+    void update_from_files(plan::PlanBuilder& builder);  // what is not updated yet
 
     std::vector<std::string_view> own_state_names() const;  // without what an average keeps
     // Gradients on their way to the host.
@@ -177,6 +193,7 @@ class OptimizerPlanner {
     job::OptimizerSection options_;  // whose type is that of the warm-up
     int micro_batches_;
     std::optional<Onebit> onebit_;
+    std::optional<HostFiles> files_;
     std::int64_t step_ = 0, first_step_ = 0;
     double clip_norm_ = 0;
     bool scales_loss_ = false;

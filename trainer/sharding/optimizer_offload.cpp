@@ -1,4 +1,5 @@
 // The optimizer on the host (memory.offload): gradients come to it, and parameters go back.
+#include <algorithm>
 #include <utility>
 
 #include "traces/schema/enums.h"
@@ -19,6 +20,14 @@ constexpr std::int64_t kMostArriving = std::int64_t{64} << 20;  // bytes
 void OptimizerPlanner::arrive(plan::PlanBuilder& builder, std::vector<std::size_t> slots, plan::EventId event,
                               bool complete) {
     std::int64_t bytes = 0;
+    if (files_ && complete && updates_one_by_one()) {
+        if (!has_state_) {
+            const plan::PlanBuilder::Scope scope(builder, plan::Phase::optimizer, -1, -1);
+            allocate_state(builder);
+        }
+        for (const std::size_t slot : slots)
+            if (!read_ahead(builder, slot, true)) break;
+    }
     for (const std::size_t slot : slots) bytes += slots_[slot].gradient.bytes;
     arrivals_.push_back({std::move(slots), event, bytes, complete});
     arriving_ += bytes;
@@ -36,10 +45,34 @@ void OptimizerPlanner::take_arrival(plan::PlanBuilder& builder) {
         const plan::PlanBuilder::Scope scope(builder, plan::Phase::optimizer, -1, -1);
         allocate_state(builder);
     }
-    for (const std::size_t i : arrival.slots) {
-        update(builder, {&slots_[i], slots_[i].segments}, {});
-        copy_to_device(builder, slots_[i]);
-        updated_.insert(i);
+    for (const std::size_t slot : arrival.slots) update_slot(builder, slot);
+}
+
+void OptimizerPlanner::update_slot(plan::PlanBuilder& builder, std::size_t slot) {
+    const OptimizerSlot& own = slots_[slot];
+    const plan::PlanBuilder::Scope scope(builder, plan::Phase::optimizer, own.module, own.unit);
+    const OptimizerSlot at = files_ ? files_->load(builder, own, true) : own;
+    update(builder, {&at, at.segments}, {});
+    copy_to_device(builder, at);
+    if (files_) files_->done(builder, own, true);
+    updated_.insert(slot);
+}
+
+bool OptimizerPlanner::read_ahead(plan::PlanBuilder& builder, std::size_t slot, bool waits) {
+    const OptimizerSlot& own = slots_[slot];
+    const plan::PlanBuilder::Scope scope(builder, plan::Phase::optimizer, own.module, own.unit);
+    return files_->read_ahead(builder, own.parameter.buffer, true, waits);
+}
+
+// While one is updated, the next one is read, and more as long as there is room.
+void OptimizerPlanner::update_from_files(plan::PlanBuilder& builder) {
+    std::vector<std::size_t> left;
+    for (std::size_t s = 0; s < slots_.size(); ++s)
+        if (slots_[s].trained() && !updated_.contains(s)) left.push_back(s);
+    for (std::size_t i = 0, ahead = 0; i < left.size(); ++i) {
+        ahead = std::max(ahead, i);
+        while (ahead < left.size() && read_ahead(builder, left[ahead], ahead <= i + 1)) ++ahead;
+        update_slot(builder, left[i]);
     }
 }
 
@@ -63,7 +96,12 @@ void OptimizerPlanner::copy_to_device(plan::PlanBuilder& builder, const Optimize
 }
 
 void OptimizerPlanner::copy_parameters(plan::PlanBuilder& builder) {
-    for (const OptimizerSlot& slot : slots_) copy_to_device(builder, slot);
+    if (files_) builder.order(plan::Stream::disk_write, plan::Stream::disk_read);
+    for (const OptimizerSlot& slot : slots_) {
+        if (slot.on_device.buffer < 0) continue;
+        copy_to_device(builder, files_ ? files_->load(builder, slot, false) : slot);
+        if (files_) files_->done(builder, slot, false);
+    }
     builder.order(plan::Stream::pre_unshard, plan::Stream::compute);
 }
 

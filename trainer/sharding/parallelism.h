@@ -57,7 +57,10 @@ class Parallelism : public model::ParameterStore {
     // In a pipeline, forwards and backwards of stages alternate: begin_stage comes before each, with
     // begin_micro_batch before a forward and begin_backward before a backward, and end_backward after the
     // last one. The units of the stages that are next are gathered and freed between them.
-    virtual void begin_step(plan::PlanBuilder& builder) { builder_ = &builder; }
+    virtual void begin_step(plan::PlanBuilder& builder) {
+        builder_ = &builder;
+        optimizer_.begin_plan(builder);
+    }
     // Before it: the number of the step in the run, whose first step has the number `first`.
     void set_step(std::int64_t step, std::int64_t first) {
         step_ = step;
@@ -81,6 +84,7 @@ class Parallelism : public model::ParameterStore {
     virtual void begin_evaluation(plan::PlanBuilder& builder) {
         evaluating_ = true;
         builder_ = &builder;
+        optimizer_.begin_plan(builder);
     }
     virtual void end_evaluation() {
         evaluating_ = false;

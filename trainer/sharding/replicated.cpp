@@ -19,6 +19,7 @@ Parallelism::Parallelism(const job::Job& job, plan::Mesh mesh, const model::Modu
 }
 
 void Parallelism::set_up_buffers(plan::PlanBuilder& builder) {
+    if (HostFiles* const files = optimizer_.files()) files->set_up(builder);
     for (const model::ModuleBuffer* b : module_buffers_) {
         const plan::PlanBuilder::Scope scope(builder, plan::Phase::setup, b->module, -1);
         const plan::Arg& to = buffer(*b);
@@ -87,6 +88,7 @@ Replicated::Replicated(const job::Job& job, plan::Mesh mesh, const model::Module
     } else {
         for (const model::Parameter* p : tree.held) add_whole(*p);
     }
+    optimizer_.declare_ring(persistent_);
 }
 
 // A slot of one whole parameter, with buffers of its own.
@@ -119,8 +121,11 @@ void Replicated::add_whole(const model::Parameter& p) {
     if (p.trained && offload_) {
         slot.space = plan::MemorySpace::pinned;
         slot.on_device = slot.parameter;
-        slot.parameter = declare_whole(
-            {p.path + " (host)", plan::MemoryCategory::parameters, slot.space, bytes_of(p), -1, owner});
+        HostFiles* const files = optimizer_.files();
+        slot.parameter =
+            declare_whole({p.path + " (host)", plan::MemoryCategory::parameters,
+                           files ? plan::MemorySpace::disk : slot.space, bytes_of(p), -1, owner});
+        if (files) files->add(slot.parameter.buffer, bytes_of(p));
         slot.gradient = declare_whole(
             {p.path + ".grad (host)", plan::MemoryCategory::gradients, slot.space, bytes_of(p), -1, owner});
     }
@@ -185,7 +190,14 @@ void Replicated::copy_parameters_out(plan::PlanBuilder& builder) {
         const plan::PlanBuilder::Scope scope(builder, plan::Phase::setup, slot.module, slot.unit);
         builder.allocate(slot.parameter.buffer, plan::Stream::compute);
         builder.allocate(slot.gradient.buffer, plan::Stream::host);
-        builder.memcpy(slot.parameter, slot.on_device, traces::schema::kCopyDeviceToHost);
+        HostFiles* const files = optimizer_.files();
+        builder.memcpy(files ? files->fill(builder, slot.parameter.buffer) : slot.parameter, slot.on_device,
+                       traces::schema::kCopyDeviceToHost);
+        if (!files) continue;
+        const plan::EventId copied = builder.new_event();
+        builder.record(copied, plan::Stream::compute);
+        builder.host_wait(copied);
+        files->store(builder, slot.parameter.buffer);
     }
 }
 

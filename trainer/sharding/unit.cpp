@@ -13,11 +13,13 @@ FsdpUnit::FsdpUnit(const UnitOptions& options, UnitInfo info, int id,
 }
 
 void FsdpUnit::keep_shard(Parallelism& owner) {
-    if (!options_.keeps_shard) return;
     const std::int64_t bytes = shard_bytes(options_.param);
+    const bool narrows = options_.keeps_shard && options_.param != plan::DType::fp32;
+    if (options_.files) options_.files->add(shard_, shard_bytes(plan::DType::fp32), narrows ? bytes : 0);
+    if (!options_.keeps_shard) return;
     on_device_shard_ =
         owner.declare(buffer(" shard (on the device)", plan::MemoryCategory::parameters, bytes));
-    if (options_.param == plan::DType::fp32) return;
+    if (!narrows || options_.files) return;
     narrow_shard_ = owner.declare(buffer(" shard (low precision, host)", plan::MemoryCategory::parameters,
                                          bytes, plan::MemorySpace::pinned));
 }
@@ -35,6 +37,35 @@ void FsdpUnit::allocate_shard(plan::PlanBuilder& builder) {
     if (options_.offload && trained_) builder.allocate(gradient_, options_.stream());
     if (on_device_shard_ >= 0) builder.allocate(on_device_shard_, plan::Stream::pre_unshard);
     if (narrow_shard_ >= 0) builder.allocate(narrow_shard_, plan::Stream::host);
+}
+
+plan::Arg FsdpUnit::new_shard(plan::PlanBuilder& builder) const {
+    return options_.files ? options_.files->fill(builder, shard_) : builder.whole(shard_);
+}
+
+// What the compute stream has copied to the host must be there.
+void FsdpUnit::end_new_shard(plan::PlanBuilder& builder) const {
+    if (!options_.files) return;
+    const plan::EventId copied = builder.new_event();
+    builder.record(copied, plan::Stream::compute);
+    builder.host_wait(copied);
+    options_.files->store(builder, shard_);
+}
+
+void FsdpUnit::read_ahead(plan::PlanBuilder& builder) const {
+    if (!options_.files || options_.keeps_shard) return;
+    const plan::PlanBuilder::Scope scope(builder, builder.phase(), info_.module, id_);
+    options_.files->read_ahead(builder, shard_, false, true);
+}
+
+plan::Arg FsdpUnit::shard_to_copy(plan::PlanBuilder& builder) const {
+    if (options_.keeps_shard) return builder.whole(on_device_shard_);
+    return options_.files ? options_.files->load(builder, shard_, false) : builder.whole(shard_);
+}
+
+void FsdpUnit::end_copy(plan::PlanBuilder& builder) const {
+    if (options_.files && !options_.keeps_shard)
+        options_.files->let_go(builder, shard_, plan::Stream::pre_unshard);
 }
 
 std::size_t FsdpUnit::place_of(const model::Parameter& parameter) const {

@@ -24,13 +24,15 @@ struct UnitOptions {
     bool offload = false;  // shards and their gradients are on the host, which updates them
     // memory.offload: and the device has the shards, too, in the type that is gathered.
     bool keeps_shard = false;
-    bool lean = false;     // see flat_unit.h
-    bool aligned = false;  // the same
+    HostFiles* files = nullptr;  // memory.nvme: the shards are there; null: in memory
+    bool lean = false;           // see flat_unit.h
+    bool aligned = false;        // the same
     // What was all-reduced between the replicas is kept until the backward has ended (fully_shard).
     bool keeps_replicas = false;
     plan::MemorySpace space() const {
         return offload ? plan::MemorySpace::pinned : plan::MemorySpace::device;
     }
+    plan::MemorySpace space_of_shards() const { return files ? plan::MemorySpace::disk : space(); }
     plan::Group shard_group() const { return experts ? plan::Group::expert_shard : plan::Group::shard; }
     plan::Group data_group() const { return experts ? plan::Group::expert_data : mesh.all_data(); }
     int parts() const { return mesh.size(shard_group()); }  // of the unit
@@ -62,6 +64,9 @@ class FsdpUnit {
     virtual bool prepares() const {
         return !options_.keeps_shard && (options_.offload || options_.param != plan::DType::fp32);
     }
+
+    // memory.nvme: begins to read the shard, which a gather will copy, if there is room for it.
+    void read_ahead(plan::PlanBuilder& builder) const;
 
     virtual plan::Arg parameter(const model::Parameter& parameter) const = 0;
 
@@ -100,6 +105,12 @@ class FsdpUnit {
     void keep_shard(Parallelism& owner);
     void set_on_device(OptimizerSlot& slot, std::int64_t first, std::int64_t elements) const;
     void allocate_shard(plan::PlanBuilder& builder);  // and what is allocated with it in set-up
+    // Where set-up writes the shard's values, and the end of that.
+    plan::Arg new_shard(plan::PlanBuilder& builder) const;
+    void end_new_shard(plan::PlanBuilder& builder) const;
+    // The shard for a copy to the device, which waits for a file; and the end of that.
+    plan::Arg shard_to_copy(plan::PlanBuilder& builder) const;
+    void end_copy(plan::PlanBuilder& builder) const;
 
     // `full` in the type of the reduction; converted on the post_backward stream if it has another type.
     plan::Tensor to_reduce_type(plan::PlanBuilder& builder, plan::Tensor full) const;

@@ -60,7 +60,7 @@ TEST(CommandLine, HelpListsEveryKeyInItsSection) {
         {"precision",
          {"param", "reduce", "buffer", "tf32", "loss_scale", "scale_rule", "initial_scale", "growth_interval",
           "hysteresis", "min_scale"}},
-        {"memory", {"activation_checkpointing", "offload", "gemm_workspace_bytes"}},
+        {"memory", {"activation_checkpointing", "offload", "nvme", "gemm_workspace_bytes"}},
         {"optimizer",
          {"type", "lr", "momentum", "nesterov", "betas", "eps", "weight_decay", "trust_coefficient",
           "freeze_step", "lr_scaling", "lr_batch", "warmup_steps", "warmup", "schedule", "milestones",
