@@ -13,7 +13,7 @@ packages_of() {
         # convolutions and bfloat16 matmuls (oneDNN) that are loaded at run time.
         build) echo g++ cmake ninja-build pkg-config libsqlite3-dev libfmt-dev libcli11-dev nlohmann-json3-dev libsimdjson-dev \
             zlib1g-dev libutf8proc-dev libssl-dev libtomlplusplus-dev libasio-dev libgloo-dev libopenblas0 libdnnl-dev \
-            libpng-dev libjpeg-dev libelf-dev libexpat1-dev ;;
+            libpng-dev libjpeg-dev libelf-dev libexpat1-dev liburing-dev ;;
         # To build the module for MPI and to start jobs under mpirun.
         mpi) echo libopenmpi-dev openmpi-bin ;;
         # To build the viewer and to draw, also without a display.

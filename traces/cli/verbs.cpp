@@ -34,7 +34,7 @@ std::optional<schema::MemorySpace> parse_space(const std::string& text) {
         if (text == schema::kMemorySpaceNames[static_cast<std::size_t>(s)])
             return static_cast<schema::MemorySpace>(s);
     }
-    throw UsageError(fmt::format("--space {} is unknown; use device, pinned or host", text));
+    throw UsageError(fmt::format("--space {} is unknown; use device, pinned, host or disk", text));
 }
 
 // The text with each line made printable.
@@ -99,7 +99,7 @@ Work memory_verb(Options& options) {
     const bool& allocations = options.flag(
         "--allocations",
         "Each allocation alive in the selected time, largest first: size, time, lifetime, category");
-    const std::string& space = options.text("--space", "device|pinned|host",
+    const std::string& space = options.text("--space", "device|pinned|host|disk",
                                             "Only the memory of this space (device; with --allocations all)");
     const auto& top = top_option(options);
     options.excludes("--explain", "--allocations");

@@ -13,6 +13,7 @@
 #include "traces/export/table_scan.h"
 #include "traces/schema/communication_kernels.h"
 #include "traces/schema/enums.h"
+#include "traces/schema/memory_kinds.h"
 #include "traces/store/columns/names.h"
 
 namespace shardscope::traces::exports {
@@ -291,11 +292,8 @@ void write_kernels(ChromeContext& context) {
 // --- memcpys and memsets -----------------------------------------------------------------------------------
 
 std::string_view memory_kind(const store::Statement& row, int column) {
-    constexpr std::array<std::string_view, 5> kNames = {"Pageable", "Pinned", "Device", "Array", "Managed"};
-    const std::int64_t kind = row.integer_or(column, -1);
-    return kind >= 0 && kind < static_cast<std::int64_t>(kNames.size())
-               ? kNames[static_cast<std::size_t>(kind)]
-               : "Unknown";
+    const std::string_view name = schema::memory_kind_name(row.integer_or(column, -1));
+    return name.empty() ? "Unknown" : name;
 }
 
 void write_memcpys(ChromeContext& context) {

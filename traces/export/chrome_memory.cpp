@@ -64,8 +64,10 @@ std::string ours(ChromeContext& context, const store::Statement& row) {
                                 schema::kMemoryCategoryNames.size() - 1);
     if (category != name(schema::MemoryCategory::other)) add("category", fmt::format("\"{}\"", category));
     // The other memory spaces follow from "Device Type".
-    if (row.integer(Memory::kSpace) == static_cast<int>(schema::MemorySpace::pinned))
-        add("space", "\"pinned\"");
+    for (const schema::MemorySpace space : {schema::MemorySpace::pinned, schema::MemorySpace::disk}) {
+        if (row.integer(Memory::kSpace) == static_cast<int>(space))
+            add("space", fmt::format("\"{}\"", schema::name(space)));
+    }
     if (const auto phase = named(schema::kPhaseNames, row.integer(Memory::kPhase), 0);
         phase != name(schema::Phase::none))
         add("phase", fmt::format("\"{}\"", phase));

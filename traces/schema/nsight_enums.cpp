@@ -1,6 +1,7 @@
 // Nsight Systems' enum tables (schema 3.25.0): the ids, names and labels that queries join and look up.
 #include <array>
 
+#include "traces/schema/memory_kinds.h"
 #include "traces/schema/schema.h"
 
 namespace shardscope::traces::schema {
@@ -71,6 +72,7 @@ constexpr std::array kCudaMemKind = {
     EnumRow{5, "CUDA_MEMOPR_MEMORY_KIND_DEVICE_STATIC", "Device Static"},
     EnumRow{6, "CUDA_MEMOPR_MEMORY_KIND_MANAGED_STATIC", "Managed Static"},
     EnumRow{7, "CUDA_MEMOPR_MEMORY_KIND_UNKNOWN", "Unknown"},
+    EnumRow{kMemKindDisk, "DISK", "Disk"},  // not Nsight's
 };
 
 constexpr std::array kCudaMempoolType = {

@@ -258,7 +258,7 @@ constexpr std::array kMemory = {
     SchemaColumn{"time_ns", "", "ns", "When, in the host program's order."},
     SchemaColumn{"bytes", "", "bytes", "Positive: allocated; negative: freed."},
     SchemaColumn{"category", "", "", "Category of the memory's content."},
-    SchemaColumn{"space", "", "", "device, pinned or host."},
+    SchemaColumn{"space", "", "", "device, pinned, host or disk."},
     kPhase,
     kUnit,
     kModule,

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <thread>
+#include <utility>
 
 #include <fmt/core.h>
 #include <unistd.h>
@@ -11,6 +12,7 @@
 #include "trainer/executor/cpu_device.h"
 #include "trainer/executor/cuda_module.h"
 #include "trainer/executor/device_trace.h"
+#include "trainer/executor/file_device.h"
 #include "trainer/executor/processes.h"
 #include "trainer/job/job.h"
 #include "trainer/kernels/blas.h"
@@ -76,16 +78,16 @@ int worker_count(const job::Job& job, const Processes* processes) {
 }
 
 std::unique_ptr<device::Device> make_device(const DeviceRequest& request) {
-    switch (request.program.job().run.device) {
-        case job::DeviceKind::cuda:
-            return open_cuda_device(request, request.trace.open());
-        case job::DeviceKind::sim:
-            throw DeviceError(
-                "a simulated device computes nothing; set run.device to \"cpu\" or \"cuda\" for this");
-        case job::DeviceKind::cpu:
-            break;
-    }
-    return make_cpu_device(request);
+    const job::Job& job = request.program.job();
+    if (job.run.device == job::DeviceKind::sim)
+        throw DeviceError(
+            "a simulated device computes nothing; set run.device to \"cpu\" or \"cuda\" for this");
+    std::unique_ptr<device::Device> device = job.run.device == job::DeviceKind::cuda
+                                                 ? open_cuda_device(request, request.trace.open())
+                                                 : make_cpu_device(request);
+    if (job.memory.nvme.empty()) return device;
+    return std::make_unique<FileDevice>(
+        std::move(device), FileDeviceOptions{job.memory.nvme, request.recorder, &request.delays});
 }
 
 }  // namespace shardscope::trainer::executor

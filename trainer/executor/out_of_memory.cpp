@@ -21,6 +21,13 @@ void throw_out_of_memory(const plan::Plan& plan, const plan::Op& op, const Memor
                                buffer.category == plan::MemoryCategory::communication;
         moment += fmt::format(", {} unit {} ({})", gathering ? "gathering" : "in", op.unit, shortage.unit);
     }
+    if (buffer.space == plan::MemorySpace::disk) {
+        throw OutOfMemory(
+            fmt::format("step {}, rank {}: the disk is full: {} bytes for {} ({}) do not fit {}; free space "
+                        "there, name a "
+                        "folder on another disk or make the model smaller",
+                        shortage.step, shortage.rank, buffer.bytes, buffer.name, moment, shortage.place));
+    }
     const std::string sentence = fmt::format(
         "step {}, rank {}: out of memory: {} bytes for {} ({}) do not fit {}; allocated are {} bytes ({}) of "
         "{} reserved; {}make the units (fsdp.wrap), the batch (data.batch) or the model smaller",

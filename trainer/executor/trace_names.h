@@ -11,6 +11,7 @@
 #include <fmt/core.h>
 
 #include "traces/schema/enums.h"
+#include "traces/schema/memory_kinds.h"
 #include "trainer/plan/plan.h"
 
 namespace shardscope::trainer::executor::trace_names {
@@ -81,6 +82,7 @@ inline std::string step_range(std::int64_t step) {
 inline int memory_kind(traces::schema::MemorySpace space) {
     return space == traces::schema::MemorySpace::device   ? traces::schema::kMemKindDevice
            : space == traces::schema::MemorySpace::pinned ? traces::schema::kMemKindPinned
+           : space == traces::schema::MemorySpace::disk   ? traces::schema::kMemKindDisk
                                                           : traces::schema::kMemKindPageable;
 }
 

@@ -165,7 +165,7 @@ Fields<AllocationDetail> allocation_fields() {
          [](const A& a) { return a.freed ? store::Cell(*a.freed - a.time) : store::Cell(); }},
         {{"category", "Category", Unit::text, "Its category."},
          [](const A& a) { return to_cell(name(a.category)); }},
-        {{"space", "Space", Unit::text, "Its memory space: device, pinned or host."},
+        {{"space", "Space", Unit::text, "Its memory space: device, pinned, host or disk."},
          [](const A& a) { return to_cell(name(a.space)); }},
         {{"unit", "Unit", Unit::text, "The FSDP unit.", everywhere, -1, true}, text_of<&A::unit>},
         {{"module", "Module", Unit::text, "The module.", everywhere, -1, true}, text_of<&A::module>},

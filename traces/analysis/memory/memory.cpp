@@ -2,6 +2,7 @@
 #include "traces/analysis/memory/memory.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <map>
 #include <string_view>
@@ -21,6 +22,9 @@ namespace {
 
 // Bytes that the addresses do not explain: a free without a matching allocation.
 constexpr const char* kNotTold = "(unattributed)";
+// Spaces whose peaks stand beside the device's.
+constexpr std::array kOtherSpaces = {schema::MemorySpace::pinned, schema::MemorySpace::host,
+                                     schema::MemorySpace::disk};
 
 // --- what only foreign traces have ---
 
@@ -273,7 +277,7 @@ MemoryReport memory_report(const store::Trace& trace, const Selection& selection
     const TraceSteps steps = find_steps(trace);
     const auto rows = rows_by_rank(trace, space, steps, selection);
     std::array<std::vector<std::vector<std::uint32_t>>, schema::kMemorySpaces> others;
-    for (const schema::MemorySpace other : {schema::MemorySpace::pinned, schema::MemorySpace::host}) {
+    for (const schema::MemorySpace other : kOtherSpaces) {
         if (device) others[static_cast<std::size_t>(other)] = rows_by_rank(trace, other, steps, selection);
     }
     const Names units(trace.units, "(no unit)");
@@ -323,7 +327,7 @@ MemoryReport memory_report(const store::Trace& trace, const Selection& selection
         } else {
             result.fragmentation.reset();
         }
-        for (const schema::MemorySpace other : {schema::MemorySpace::pinned, schema::MemorySpace::host}) {
+        for (const schema::MemorySpace other : kOtherSpaces) {
             if (!device || others[static_cast<std::size_t>(other)][at].empty()) continue;
             const auto& own = others[static_cast<std::size_t>(other)][at];
             const Peak most = find_peak(memory, own, peak_range(trace, own, steps.ranks[at], selection));

@@ -4,6 +4,7 @@
 #include <fmt/core.h>
 
 #include "traces/analysis/base/step_windows.h"
+#include "traces/schema/enums.h"
 #include "traces/store/columns/trace.h"
 
 namespace shardscope::traces::analysis {
@@ -49,6 +50,10 @@ std::string_view copy_text(int kind) {
             return "copy on device";
         case 10:
             return "copy between devices";
+        case schema::kCopyDiskToHost:
+            return "read of a file";
+        case schema::kCopyHostToDisk:
+            return "write of a file";
         default:
             return {};
     }

@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "traces/schema/memory_kinds.h"
 #include "traces/schema/text.h"
 
 namespace shardscope::traces::importer {
@@ -56,7 +57,7 @@ bool contains(std::string_view text, std::string_view part) {
 
 // The memory kind of one side of "(Pageable -> Device)". Source: ENUM_CUDA_MEM_KIND.
 int memory_kind(std::string_view text, int otherwise) {
-    constexpr std::array<std::pair<std::string_view, int>, 8> kKinds = {
+    constexpr std::array<std::pair<std::string_view, int>, 9> kKinds = {
         {{"Pageable", schema::kMemKindPageable},
          {"Pinned", schema::kMemKindPinned},
          {"Device Static", 5},
@@ -64,6 +65,7 @@ int memory_kind(std::string_view text, int otherwise) {
          {"Device", schema::kMemKindDevice},
          {"Array", 3},
          {"Managed", 4},
+         {"Disk", schema::kMemKindDisk},
          {"Host", schema::kMemKindPageable}}};
     for (const auto& [word, kind] : kKinds) {
         if (contains(text, word)) return kind;
@@ -113,6 +115,8 @@ CopyKinds copy_kinds(std::string_view name) {
         Spelling{"DeviceToDevice", kWithin},
         Spelling{"HostToHost", kHost},
         Spelling{"PeerToPeer", {10}},
+        Spelling{"Read of a file", {schema::kCopyDiskToHost, schema::kMemKindDisk, schema::kMemKindPinned}},
+        Spelling{"Write of a file", {schema::kCopyHostToDisk, schema::kMemKindPinned, schema::kMemKindDisk}},
         Spelling{"(M2D)", kToDevice},
         Spelling{"(H2D)", kToDevice},
         Spelling{"(D2M)", kToHost},

@@ -9,7 +9,7 @@ namespace shardscope::traces::store {
 
 void add_memory_usage(Database& database) {
     // A rank without a description has the device of its own number, as in the loader. Nsight's table does
-    // not contain host memory.
+    // not contain host memory, nor files.
     database.execute(fmt::format(
         R"(CREATE TEMP TABLE devices_with_usage AS SELECT DISTINCT deviceId FROM CUDA_GPU_MEMORY_USAGE_EVENTS;
 INSERT INTO CUDA_GPU_MEMORY_USAGE_EVENTS
@@ -19,11 +19,12 @@ SELECT m.time, ifnull(r.globalPid, 0), ifnull(r.deviceId, m.rank), 1, m.address,
 FROM SHARD_MEMORY m
 LEFT JOIN SHARD_RANKS r ON r.rank = m.rank
 LEFT JOIN StringIds s ON s.id = m.nameId
-WHERE m.space <> {host} AND ifnull(r.deviceId, m.rank) NOT IN (SELECT deviceId FROM devices_with_usage)
+WHERE m.space NOT IN ({host}, {disk}) AND ifnull(r.deviceId, m.rank) NOT IN (SELECT deviceId FROM devices_with_usage)
 ORDER BY m.rowid;
 DROP TABLE temp.devices_with_usage;)",
         fmt::arg("device", static_cast<int>(schema::MemorySpace::device)),
         fmt::arg("host", static_cast<int>(schema::MemorySpace::host)),
+        fmt::arg("disk", static_cast<int>(schema::MemorySpace::disk)),
         fmt::arg("kind_device", schema::kMemKindDevice), fmt::arg("kind_pinned", schema::kMemKindPinned)));
 }
 

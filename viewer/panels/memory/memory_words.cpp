@@ -47,9 +47,11 @@ std::string other_facts(const RankMemory& memory) {
     if (memory.reserved_bytes > 0)
         facts += fmt::format("  Reserved at most {}.", draw::format_mb(memory.reserved_bytes));
     for (const traces::analysis::SpacePeak& space : memory.other_spaces)
-        facts +=
-            fmt::format("  {} memory: at most {}.", space.space == MemorySpace::pinned ? "Pinned" : "Host",
-                        draw::format_size(space.peak_bytes));
+        facts += fmt::format("  {}: at most {}.",
+                             space.space == MemorySpace::pinned ? "Pinned memory"
+                             : space.space == MemorySpace::disk ? "Files"
+                                                                : "Host memory",
+                             draw::format_size(space.peak_bytes));
     return facts;
 }
 

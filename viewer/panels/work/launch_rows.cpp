@@ -2,11 +2,11 @@
 #include "viewer/panels/work/launch_rows.h"
 
 #include <algorithm>
-#include <array>
 #include <variant>
 
 #include <fmt/core.h>
 
+#include "traces/schema/memory_kinds.h"
 #include "traces/schema/sort_rows.h"
 #include "traces/store/columns/names.h"
 #include "viewer/draw/format.h"
@@ -49,11 +49,9 @@ void sort_by_time(std::vector<Row>& rows) {
 }
 
 std::string memory_kind(const QueryValue& value) {
-    static constexpr std::array<std::string_view, 5> kNames = {"Pageable", "Pinned", "Device", "Array",
-                                                               "Managed"};
     const auto* kind = std::get_if<std::int64_t>(&value);
-    if (kind == nullptr || *kind < 0 || static_cast<std::size_t>(*kind) >= kNames.size()) return "-";
-    return std::string(kNames[static_cast<std::size_t>(*kind)]);
+    const std::string_view name = kind ? traces::schema::memory_kind_name(*kind) : "";
+    return std::string(name.empty() ? "-" : name);
 }
 
 std::string size_text(const std::int64_t (&size)[3]) {

@@ -1,0 +1,22 @@
+// The kinds of memory that a copy reads and writes, as traces for people call them.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+namespace shardscope::traces::schema {
+
+inline constexpr int kMemKindDisk = 101;  // bytes of a file; Nsight Systems has no number for them
+
+// "Pinned", of ENUM_CUDA_MEM_KIND; empty: another kind.
+inline std::string_view memory_kind_name(std::int64_t kind) {
+    constexpr std::array<std::string_view, 5> kNames = {"Pageable", "Pinned", "Device", "Array", "Managed"};
+    if (kind == kMemKindDisk) return "Disk";
+    return kind >= 0 && kind < static_cast<std::int64_t>(kNames.size())
+               ? kNames[static_cast<std::size_t>(kind)]
+               : std::string_view();
+}
+
+}  // namespace shardscope::traces::schema
