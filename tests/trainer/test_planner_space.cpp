@@ -127,6 +127,11 @@ TEST(PlannerSpace, TriesTheOptimizerOnTheHost) {
     EXPECT_THAT(values_of(others, "fsdp.cpu_offload"), ElementsAre("false", "true"));
     EXPECT_THAT(values_of(others, "fsdp.sharding_strategy"), Contains("NO_SHARD"));
     for (const Candidate& candidate : others) EXPECT_NO_THROW(on_host.job(candidate.settings));
+    // With files, where the host updates, and without.
+    const Planned in_files("[memory]\noffload = \"optimizer\"\nnvme = \"/nvme\"\n");
+    const auto with_files = in_files.candidates({});
+    EXPECT_THAT(values_of(with_files, "memory.nvme"), ElementsAre("", "/nvme"));
+    for (const Candidate& candidate : with_files) EXPECT_NO_THROW(in_files.job(candidate.settings));
     const Planned planned("");
     EXPECT_THAT(values_of(last_resorts({}, planned.make_job, planned.cluster_of), "memory.offload"),
                 ElementsAre("activations", "none", "optimizer", "optimizer+activations"));

@@ -257,6 +257,17 @@ std::string peaks_line(const executor::RunResult& run) {
                        mb(run.peaks.front().bytes), mb(run.active.front()), mb(run.reserved.front()));
 }
 
+std::string files_line(const job::Job& job, const executor::RunResult& run) {
+    if (job.memory.nvme.empty() || run.file_wait_s.empty() || run.seconds <= 0) return "";
+    const auto most = std::max_element(run.file_wait_s.begin(), run.file_wait_s.end());
+    constexpr double kMuch = 0.25;
+    const double share = *most / run.seconds;
+    return fmt::format(
+        "Rank {} waited {:.1f} % of the time for files in {}{}\n", most - run.file_wait_s.begin(),
+        100 * share, job.memory.nvme,
+        share > kMuch ? " (memory.nvme); a faster disk, or omitting the key if memory allows, saves it" : "");
+}
+
 std::string rank_zero_tables(const traces::store::Trace& trace) {
     traces::analysis::Selection rank_zero;
     rank_zero.rank = 0;
@@ -265,7 +276,7 @@ std::string rank_zero_tables(const traces::store::Trace& trace) {
 }
 
 std::string train_json(const executor::RunResult& run, const TrainResult& result) {
-    std::string losses, seconds, ranks, validation;
+    std::string losses, seconds, ranks, waits, validation;
     const auto evaluated = [](const executor::ValidationReport& report) {
         return fmt::format("{{\"step\":{},\"loss\":{},\"batches\":{}{}}}", report.step + 1,
                            json_loss(report.loss), report.batches,
@@ -273,6 +284,8 @@ std::string train_json(const executor::RunResult& run, const TrainResult& result
     };
     for (const double loss : run.losses) losses += (losses.empty() ? "" : ",") + json_loss(loss);
     for (const double at : run.known_at) seconds += fmt::format("{}{:.9g}", seconds.empty() ? "" : ",", at);
+    for (const double wait : run.file_wait_s)
+        waits += fmt::format("{}{:.9g}", waits.empty() ? "" : ",", wait);
     for (const executor::ValidationReport& report : run.validation)
         validation += (validation.empty() ? "" : ",") + evaluated(report);
     for (std::size_t r = 0; r < run.peaks.size(); ++r) {
@@ -283,10 +296,10 @@ std::string train_json(const executor::RunResult& run, const TrainResult& result
     }
     return fmt::format(
         "{{\"losses\":[{}],\"seconds\":[{}],\"average_step_us\":{:.17g},\"trace\":{},\"ranks\":[{}],"
-        "\"validation\":[{}],\"test\":{},\"epochs\":{},"
+        "\"file_wait_s\":[{}],\"validation\":[{}],\"test\":{},\"epochs\":{},"
         "\"steps_done\":{},\"stopped_at\":{},\"diverged_at\":{},\"checkpoint\":{}}}\n",
         losses, seconds, result.average_step_us, traces::schema::dump_json(nlohmann::json(result.trace)),
-        ranks, validation, run.test ? evaluated(*run.test) : "null",
+        ranks, waits, validation, run.test ? evaluated(*run.test) : "null",
         run.epochs ? fmt::format("{:.17g}", *run.epochs) : "null", run.steps_done,
         run.stopped_at ? std::to_string(*run.stopped_at) : "null",
         run.diverged_at ? std::to_string(*run.diverged_at) : "null",

@@ -56,6 +56,8 @@ std::string peak_table(const plan::MemoryPeak& peak);
 
 // For rank 0: allocated, active and reserved, which mean different things (docs/definitions.md, "Memory").
 std::string peaks_line(const executor::RunResult& run);
+// For how long the rank that waited most did so, with memory.nvme; else nothing.
+std::string files_line(const job::Job& job, const executor::RunResult& run);
 
 // The tables of rank 0; the others do the same work, and shardscope-trace prints all of them.
 std::string rank_zero_tables(const traces::store::Trace& trace);

@@ -43,8 +43,9 @@ std::vector<Column<Row>> decided_columns() {
         {"offload", Align::left,
          [](const Row& r) {
              const bool memory = r.job.memory.offload != job::Offload();
-             return memory ? to_text(r.job.memory.offload) + (r.job.fsdp.cpu_offload ? ", cpu_offload" : "")
-                           : yes_no(text_of_gathers(r.job, "fsdp.cpu_offload"));
+             return (memory ? to_text(r.job.memory.offload) + (r.job.fsdp.cpu_offload ? ", cpu_offload" : "")
+                            : yes_no(text_of_gathers(r.job, "fsdp.cpu_offload"))) +
+                    (r.job.memory.nvme.empty() ? "" : ", nvme");
          }},
         {"checkpointing", Align::left,
          [](const Row& r) { return text_of(r.job, "memory.activation_checkpointing"); }},

@@ -303,12 +303,12 @@ void Training::print() const {
     if (tables_.empty()) {
         fmt::print("Peak memory of rank 0: {} bytes\n{}", run_.peaks.front().bytes,
                    peak_table(run_.peaks.front()));
-        fmt::print("{}", peaks_line(run_));
+        fmt::print("{}{}", peaks_line(run_), files_line(job(), run_));
         if (!trace_->recorder())
             fmt::print("--trace OUT.sqlite records a trace; the Execution Summary needs one.\n");
         return;
     }
-    fmt::print("{}{}\nTrace: {}\n", tables_, peaks_line(run_), job().run.trace);
+    fmt::print("{}{}{}\nTrace: {}\n", tables_, peaks_line(run_), files_line(job(), run_), job().run.trace);
     fmt::print("Open it with: shardscope-view {0}    query it with: shardscope-trace modules {0}\n",
                job().run.trace);
 }

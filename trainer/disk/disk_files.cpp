@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <fmt/core.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/statvfs.h>
 
 namespace shardscope::trainer::disk {
@@ -32,6 +33,14 @@ traces::store::FileDescriptor open_nameless(const std::string& folder) {
     file = traces::store::FileDescriptor(::mkostemp(path.data(), O_CLOEXEC));
     if (!file || ::unlink(path.c_str()) != 0) throw_errno(errno, folder);
     return file;
+}
+
+// A rank may have a file of each parameter; the usual limit of 1024 is for programs that call select().
+void open_as_many_as_possible() {
+    rlimit limit{};
+    if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+    limit.rlim_cur = limit.rlim_max;
+    ::setrlimit(RLIMIT_NOFILE, &limit);  // if it cannot be raised, a file that is too many says so
 }
 
 // Calls part(done), which reads or writes what it can of the rest, until all bytes are done.
@@ -87,6 +96,7 @@ void DiskFile::write(const std::byte* memory, std::int64_t offset, std::int64_t 
 
 DiskFiles::DiskFiles(std::string folder, bool direct) : folder_(std::move(folder)), direct_(direct) {
     (void)open_nameless(folder_);
+    open_as_many_as_possible();
 }
 
 std::byte* DiskFiles::take(std::int64_t bytes) {

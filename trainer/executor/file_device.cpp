@@ -124,12 +124,12 @@ void FileDevice::wait(device::StreamEvent event) {
 
 // --- memory ----------------------------------------------------------------------------------------------
 
+// A file begins as zeros, as the optimizer's state does: it is never poisoned.
 std::byte* FileDevice::take(int rank, plan::MemorySpace space, std::int64_t bytes, bool poisoned) {
     if (space != plan::MemorySpace::disk) return device_->take(rank, space, bytes, poisoned);
     std::byte* data = nullptr;
     try {
         data = files_->take(bytes);
-        if (poisoned) fill(data, bytes);
     } catch (const std::system_error& error) {
         const int number = error.code().value();
         shortage_ = number;

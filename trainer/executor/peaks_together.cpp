@@ -19,6 +19,7 @@ std::string text_of(const RunResult& own) {
         .add_all(peak.spaces)
         .add(own.active.front())
         .add(own.reserved.front())
+        .add(own.file_wait_s.front())
         .text();
 }
 
@@ -36,6 +37,7 @@ void append(RunResult& all, const std::string& text) {
     all.peaks.push_back(std::move(peak));
     all.active.push_back(message.number<std::int64_t>());
     all.reserved.push_back(message.number<std::int64_t>());
+    all.file_wait_s.push_back(message.number<double>());
 }
 
 }  // namespace
@@ -46,6 +48,7 @@ void bring_together(world::World& world, RunResult& result) {
     result.peaks.clear();
     result.active.clear();
     result.reserved.clear();
+    result.file_wait_s.clear();
     for (const std::string& text : texts) append(result, text);
 }
 

@@ -186,7 +186,12 @@ void RankRunner::host_call(const plan::Op& op) {
 void RankRunner::host_wait(const plan::Op& op, device::StreamEvent event) {
     const profiler::Ticks since = trace_.now();
     shared_.delays.maybe_sleep();
+    const bool for_file =
+        event.stream == index(plan::Stream::disk_read) || event.stream == index(plan::Stream::disk_write);
+    const std::int64_t start = for_file ? profiler::monotonic_ns() : 0;
     shared_.device.wait(event);
+    if (for_file && plan().kind != plan::PlanKind::setup)
+        file_wait_s_ += 1e-9 * static_cast<double>(profiler::monotonic_ns() - start);
     settle();
     trace_.waited(op, since);
     report_memory();

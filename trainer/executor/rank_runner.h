@@ -67,6 +67,7 @@ class RankRunner : public PlanWalk<RankRunner> {
     void drain();  // waits for the rank's streams
 
     const RankTrace& trace() const { return trace_; }
+    double file_wait_s() const { return file_wait_s_; }  // of the host, after set-up
     // The loss scale of the next step; null if the job does not scale the loss.
     LossScaler* loss_scaler() { return scaler_ ? &*scaler_ : nullptr; }
 
@@ -124,7 +125,7 @@ class RankRunner : public PlanWalk<RankRunner> {
     RankTrace trace_;
     device::Launch launch_;  // the latest launch
     std::int64_t step_ = 0;
-    double lr_ = 0;
+    double lr_ = 0, file_wait_s_ = 0;
     std::optional<LossScaler> scaler_;
     bool overflowed_ = false;  // in this step
 };

@@ -258,6 +258,7 @@ RunResult Training::run() {
         const RankRunner& runner = ranks_.runner(rank);
         result_.peaks.push_back(runner.peak());
         result_.active.push_back(runner.allocator().peak_active_bytes(plan::MemorySpace::device));
+        result_.file_wait_s.push_back(runner.file_wait_s());
         result_.reserved.push_back(runner.allocator().peak_reserved_bytes(plan::MemorySpace::device));
     }
     // The losses that the others have sent have been received by then.

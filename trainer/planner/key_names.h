@@ -16,6 +16,7 @@ inline constexpr const char* kParam = "precision.param";
 inline constexpr const char* kReduce = "precision.reduce";
 inline constexpr const char* kCheckpointing = "memory.activation_checkpointing";
 inline constexpr const char* kMemoryOffload = "memory.offload";
+inline constexpr const char* kNvme = "memory.nvme";
 inline constexpr const char* kBatch = "data.batch";
 inline constexpr const char* kLayout = "fsdp.layout";
 inline constexpr const char* kAccumulation = "train.accumulation";

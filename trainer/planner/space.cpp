@@ -38,7 +38,7 @@ struct Strategy {
 // Keys that the strategies and the axes below decide.
 constexpr std::array kDecided = {kMode,          kSharding, kShardGroup, kShardOptimizer, kCommHook,
                                  kOffload,       kWrap,     kPrefetch,   kLimiter,        kParam,
-                                 kCheckpointing, kBatch,    kLayout,     kMemoryOffload};
+                                 kCheckpointing, kBatch,    kLayout,     kMemoryOffload,  kNvme};
 
 // The search space of one job, whose keys outside kDecided are fixed.
 class Space {
@@ -87,6 +87,8 @@ class Space {
         const job::Offload& own = job_.memory.offload;
         return to_text(job::Offload{!own.optimizer, own.activations});
     }
+    // Of memory.nvme: without files, and with those of the job where the host updates something.
+    Values folders(bool on_host) const { return on_host ? values(kNvme, {""}) : Values{""}; }
     std::vector<std::vector<job::Override>> halves() const;
     std::vector<std::vector<job::Override>> offloads(const Values& of_fsdp, const Values& of_memory,
                                                      bool updates) const;
@@ -243,11 +245,11 @@ std::vector<std::vector<job::Override>> Space::halves() const {
              {kAccumulation, std::to_string(job_.train.accumulation * 2)}}};
 }
 
-// Pairs of fsdp.cpu_offload and memory.offload, whose optimizer gives way where it is not possible unless it
-// is given.
+// fsdp.cpu_offload and memory.offload, whose optimizer gives way where it is not possible unless it is given;
+// and, of a job with memory.nvme, what the host updates with files and without.
 std::vector<std::vector<job::Override>> Space::offloads(const Values& of_fsdp, const Values& of_memory,
                                                         bool updates) const {
-    std::vector<std::vector<job::Override>> pairs;
+    std::vector<std::vector<job::Override>> all;
     for (const std::string& fsdp : of_fsdp) {
         for (std::string memory : of_memory) {
             if (!given(kMemoryOffload) && (!updates || fsdp == "true")) {
@@ -255,18 +257,25 @@ std::vector<std::vector<job::Override>> Space::offloads(const Values& of_fsdp, c
                 without.optimizer = false;
                 memory = to_text(without);
             }
-            std::vector<job::Override> pair = {{kOffload, fsdp}, {kMemoryOffload, memory}};
-            if (std::find(pairs.begin(), pairs.end(), pair) == pairs.end()) pairs.push_back(std::move(pair));
+            for (const std::string& folder :
+                 folders(fsdp == "true" || job::parse_offload(memory).optimizer)) {
+                std::vector<job::Override> one = {
+                    {kOffload, fsdp}, {kMemoryOffload, memory}, {kNvme, folder}};
+                if (std::find(all.begin(), all.end(), one) == all.end()) all.push_back(std::move(one));
+            }
         }
     }
-    return pairs;
+    return all;
 }
 
 void Space::combine(const Strategy& strategy, std::vector<std::vector<job::Override>>& into) const {
     const Values all_layouts = layouts(strategy);
     for (const std::string& layout : all_layouts) combine(strategy, layout, {}, into);
-    if (strategy.updates && !given(kMemoryOffload) && !given(kOffload))
-        combine(strategy, all_layouts.front(), {{kMemoryOffload, other_offload()}}, into);
+    if (strategy.updates && !given(kMemoryOffload) && !given(kOffload)) {
+        for (const std::string& folder : folders(job::parse_offload(other_offload()).optimizer))
+            combine(strategy, all_layouts.front(), {{kMemoryOffload, other_offload()}, {kNvme, folder}},
+                    into);
+    }
     if (strategy.once && job_.train.accumulation_sync) return;
     for (const std::vector<job::Override>& half : halves())
         combine(strategy, all_layouts.front(), half, into);

@@ -84,9 +84,11 @@ std::string of_gathers(const PlanSettings& settings, std::string_view key) {
 // Plans of older versions have no memory.offload.
 std::string offload_of(const PlanSettings& settings) {
     const std::string memory = value_of(settings, "memory.offload");
-    std::string fsdp = yes_no(of_gathers(settings, "fsdp.cpu_offload"));
-    if (memory == "none" || memory == "-") return fsdp;
-    return fsdp == "yes" ? memory + ", cpu_offload" : memory;
+    const std::string fsdp = yes_no(of_gathers(settings, "fsdp.cpu_offload"));
+    const std::string* const nvme = find(settings, "memory.nvme");
+    const std::string in_files = nvme != nullptr && !nvme->empty() ? ", nvme" : "";
+    if (memory == "none" || memory == "-") return fsdp + in_files;
+    return memory + (fsdp == "yes" ? ", cpu_offload" : "") + in_files;
 }
 
 std::vector<PlanChoice> decided_choices() {
