@@ -46,6 +46,40 @@ TEST(Copies, HaveTheRateOfTheirBytes) {
     EXPECT_DOUBLE_EQ(copies_report(*trace).ranks.at(0).copies.at(0).gbps(), 16.0);  // 3,200 bytes in 200 ns
 }
 
+// The host's optimizer works from 100 to 160, then waits until 200 for the next read; what is written
+// meanwhile and after it hides nothing from the host.
+TEST(Copies, OfFilesAreExposedWhileTheHostWaits) {
+    RunBuilder run;
+    const auto file = [&](int kind, std::int64_t start, std::int64_t end) {
+        run.sink().add(schema::MemcpyRow{.start = start,
+                                         .end = end,
+                                         .device = 0,
+                                         .stream = 10,
+                                         .global_pid = RunBuilder::pid(0),
+                                         .bytes = 400,
+                                         .copy_kind = kind});
+    };
+    file(schema::kCopyDiskToHost, 100, 200);
+    file(schema::kCopyHostToDisk, 190, 290);
+    run.kernel(0, 150, 170, 10);
+    for (const int type : {schema::kSyncEvent, schema::kSyncStreamWait}) {
+        const bool waits = type == schema::kSyncEvent;
+        run.sink().add(schema::SynchronizationRow{.start = waits ? 160 : 200,
+                                                  .end = waits ? 200 : 290,
+                                                  .device = 0,
+                                                  .global_pid = RunBuilder::pid(0),
+                                                  .sync_type = type});
+    }
+    const auto trace = run.take();
+    const std::vector<CopyStats> copies = copies_report(*trace).ranks.at(0).copies;
+    ASSERT_THAT(copies, SizeIs(2));
+    EXPECT_EQ(copies[0].name, "Read of a file");
+    EXPECT_EQ(copies[0].exposed, 200 - 170);
+    EXPECT_DOUBLE_EQ(copies[0].gbps(), 4.0);
+    EXPECT_EQ(copies[1].name, "Write of a file");
+    EXPECT_EQ(copies[1].exposed, 200 - 190);
+}
+
 TEST(Copies, CountsThoseThatStartInTheSelection) {
     RunBuilder run;
     run.memcpy(0, 100, 150, 10);

@@ -24,6 +24,7 @@
 #include "traces/export/csv_tables.h"
 #include "traces/import/open.h"
 #include "traces/report/report.h"
+#include "traces/schema/memory_kinds.h"
 #include "traces/store/load/loader.h"
 #include "traces/store/sqlite/sqlite.h"
 #include "traces/store/write/writer.h"
@@ -329,6 +330,40 @@ TEST_F(Export, ReadsNoComputedRowsInPlaceOfRecordedOnes) {
         EXPECT_EQ(refusal("DROP VIEW steps; CREATE VIEW steps" + endless, csv), "");
     }
     EXPECT_THAT(bytes_of(folder_ / "csv/steps.csv"), HasSubstr("0,0,0,1000000,"));
+}
+
+TEST_F(Export, KeepsReadsAndWritesOfFiles) {
+    const std::string path = folder_ / "files.sqlite";
+    {
+        store::DatabaseWriter writer({.path = path, .start_utc_ns = 1'700'000'000'000'000'123});
+        write_sample_run(writer);
+        const auto copy = [&](std::int64_t start, int kind, int from, int to) {
+            writer.add(schema::MemcpyRow{.start = start,
+                                         .end = start + 500,
+                                         .device = 0,
+                                         .stream = 10,
+                                         .global_pid = sample_pid(),
+                                         .bytes = 4096,
+                                         .copy_kind = kind,
+                                         .src_kind = from,
+                                         .dst_kind = to});
+        };
+        copy(1'000, schema::kCopyDiskToHost, schema::kMemKindDisk, schema::kMemKindPinned);
+        copy(2'000, schema::kCopyHostToDisk, schema::kMemKindPinned, schema::kMemKindDisk);
+        writer.add(schema::MemoryRow{
+            .time = 500, .rank = 0, .address = 1, .bytes = 4096, .space = schema::MemorySpace::disk});
+        writer.finish(3 * kSampleMs, 0);
+    }
+    export_chrome(path, chrome_);
+    const json copies = events("X", "gpu_memcpy");
+    EXPECT_EQ(copies.at(0).at("name"), "Read of a file (Disk -> Pinned)");
+    EXPECT_EQ(copies.at(1).at("name"), "Write of a file (Pinned -> Disk)");
+    const auto after = importer::open_any({chrome_});
+    ASSERT_GE(after->device.size(), 2u);
+    EXPECT_EQ(after->device.copy_kind[0], schema::kCopyDiskToHost);
+    EXPECT_EQ(after->device.copy_kind[1], schema::kCopyHostToDisk);
+    const auto& spaces = after->memory.space;
+    EXPECT_EQ(std::count(spaces.begin(), spaces.end(), schema::MemorySpace::disk), 1);
 }
 
 }  // namespace TEST_FILE

@@ -120,11 +120,20 @@ struct HandPlan {
         op(plan::OpKind::host_wait, plan::Stream::host, plan::EventOp{event});
         return *this;
     }
-    HandPlan& allocate(std::int64_t bytes, plan::Stream stream = plan::Stream::compute) {
+    // From a file, or into it.
+    HandPlan& file(int copy_kind, std::int64_t bytes) {
+        const bool reads = copy_kind == traces::schema::kCopyDiskToHost;
+        op(plan::OpKind::memcpy, reads ? plan::Stream::disk_read : plan::Stream::disk_write,
+           plan::MemcpyOp{static_cast<std::uint8_t>(copy_kind)})
+            .bytes = bytes;
+        return *this;
+    }
+    HandPlan& allocate(std::int64_t bytes, plan::Stream stream = plan::Stream::compute,
+                       plan::MemorySpace space = plan::MemorySpace::device) {
         plan::Op& op = this->op(plan::OpKind::allocate, stream);
         op.args = {{static_cast<plan::BufferId>(plan.buffers.size()), 0, bytes, 0}};
         plan.buffers.push_back({"buffer " + std::to_string(plan.buffers.size()),
-                                plan::MemoryCategory::activations, plan::MemorySpace::device, bytes, -1, -1});
+                                plan::MemoryCategory::activations, space, bytes, -1, -1});
         return *this;
     }
     HandPlan& free(plan::BufferId buffer) {
@@ -157,12 +166,14 @@ class WorkList final : public sim::RunObserver {
     void waited(int rank_class, sim::Time start, sim::Time end, plan::EventId, std::int64_t) override {
         waits.push_back({rank_class, "wait", start, end});
     }
+    static std::string name_of(const plan::Plan& plan, const plan::Op& op) {
+        if (op.kind == plan::OpKind::kernel) return plan.names[static_cast<std::size_t>(op.name)];
+        if (op.kind == plan::OpKind::memcpy) return op.stream == plan::Stream::disk_read ? "read" : "write";
+        return std::string(traces::schema::name(op.collective().operation));
+    }
     void work_ended(int rank_class, const sim::StreamItem& item, sim::Time start, sim::Time end) override {
         const plan::Op& op = *item.op;
-        const std::string name = op.kind == plan::OpKind::kernel
-                                     ? item.plan->names[static_cast<std::size_t>(op.name)]
-                                     : std::string(traces::schema::name(op.collective().operation));
-        work.push_back({rank_class, name, start, end});
+        work.push_back({rank_class, name_of(*item.plan, op), start, end});
     }
 };
 

@@ -49,6 +49,23 @@ TEST(SimCluster, IsReadWithDefaultsForOmittedFigures) {
     EXPECT_EQ(Curve{}.at(7), 1);
     EXPECT_EQ(cluster.collectives.across, Algorithm::tree);
     EXPECT_TRUE(cluster.inter.shared);
+    EXPECT_EQ(cluster.disk.read, 3e9);
+    EXPECT_EQ(cluster.disk.capacity, 0);
+}
+
+TEST(SimCluster, HasTheDisksOfANode) {
+    const DiskModel disk =
+        parse_cluster(with("[collectives]", "[disk]\nread = 25e9\ncapacity = 15e12\n[collectives]"), "c.toml")
+            .disk;
+    EXPECT_EQ(disk.read, 25e9);
+    EXPECT_EQ(disk.write, 1.5e9) << "left out";
+    EXPECT_EQ(disk.capacity, 15e12);
+    EXPECT_THAT(error_of(with("[collectives]", "[disk]\nwrite = 0\n[collectives]")),
+                StartsWith("c.toml:31: disk.write: "));
+    for (const std::string& name : shipped_clusters()) {
+        const Cluster cluster = load_cluster(name);
+        EXPECT_GE(cluster.disk.read, cluster.disk.write) << name;
+    }
 }
 
 TEST(SimCluster, HasFiguresOfSingleKernels) {

@@ -13,6 +13,7 @@ namespace TEST_FILE {
 using testing::Done;
 using ::testing::ElementsAre;
 using testing::HandPlan;
+using ::testing::HasSubstr;
 using ::testing::UnorderedElementsAre;
 
 std::vector<Done> work_of(const HandPlan& plan, plan::Mesh mesh = {},
@@ -223,6 +224,29 @@ TEST(SimTimes, BusyCoresLoseSpeed) {
 }
 
 // The first kernel finds an idle core, the second follows it, the third starts when both are done.
+// 1e9 bytes/s of the node, 2 ranks: 10,000 bytes take 20 us to read and 40 to write, whatever the cores do.
+TEST(SimTimes, FilesAreReadAndWrittenBesideTheCores) {
+    HandPlan plan;
+    plan.file(traces::schema::kCopyDiskToHost, 10'000).file(traces::schema::kCopyHostToDisk, 10'000);
+    plan.kernel("a", 10'000).record(0, plan::Stream::disk_read).host_wait(0).kernel("b", 1'000);
+    Cluster cluster = testing::round_cluster();
+    cluster.disk = {1e9, 0.5e9};
+    cluster.device.wake = 5e-6;  // of the device, not of a disk
+    const plan::Mesh two{.ranks = 2, .shard = 2};
+    testing::WorkList list;
+    simulate(testing::script_of(plan, two), cluster, {}, &list);
+    EXPECT_THAT(list.work, ElementsAre(Done{0, "a", 8'001, 18'001}, Done{0, "read", 1'001, 21'001},
+                                       Done{0, "b", 27'002, 28'002}, Done{0, "write", 2'001, 42'001}));
+    // Where both ranks share one core, a takes twice as long; the files do not.
+    cluster.device.wake = 0;
+    cluster.device.type = DeviceType::cpu;
+    cluster.device.cores = 1;
+    list = {};
+    simulate(testing::script_of(plan, two), cluster, {}, &list);
+    EXPECT_THAT(list.work, ElementsAre(Done{0, "read", 1'001, 21'001}, Done{0, "a", 3'001, 23'001},
+                                       Done{0, "b", 23'001, 25'001}, Done{0, "write", 2'001, 42'001}));
+}
+
 TEST(SimTimes, IdleCoresAndWaitingHostsHaveToWake) {
     for (const int cores : {0, 2}) {
         Cluster cluster = testing::round_cluster();
@@ -312,6 +336,28 @@ TEST(SimTimes, AnAllocationBeyondTheLimitWaitsForBlocksOrEndsTheRun) {
                     ::testing::HasSubstr("2000000 bytes for buffer 1 (none) do not fit into the "
                                          "1500000 bytes of a test"));
     }
+}
+
+// Of 3072 bytes of a node's disks each of two ranks has 1536, in blocks of 512.
+TEST(SimTimes, FilesBeyondTheDiskEndTheRun) {
+    Cluster cluster = testing::round_cluster();
+    cluster.disk.capacity = 3072;
+    const auto run = [&](std::int64_t bytes) {
+        HandPlan plan;
+        plan.allocate(1024, plan::Stream::host, plan::MemorySpace::disk)
+            .allocate(bytes, plan::Stream::host, plan::MemorySpace::disk);
+        plan.free(0).free(1);
+        try {
+            simulate(testing::script_of(plan, {.ranks = 2, .shard = 2}), cluster, {});
+        } catch (const executor::OutOfMemory& error) {
+            return std::string(error.what());
+        }
+        return std::string();
+    };
+    EXPECT_EQ(run(400), "");
+    EXPECT_THAT(run(600),
+                HasSubstr("step 0, rank 0: the disk is full: 600 bytes for buffer 1 (none) do not fit "
+                          "into the 1536 bytes of disk.capacity of round that each rank of a node has;"));
 }
 
 }  // namespace TEST_FILE

@@ -6,7 +6,14 @@
 #include <cstdint>
 #include <string_view>
 
+#include "traces/schema/enums.h"
+
 namespace shardscope::traces::schema {
+
+// Whether a copy (ENUM_CUDA_MEMCPY_OPER) reads or writes a file.
+inline bool is_of_file(int copy_kind) {
+    return copy_kind == kCopyDiskToHost || copy_kind == kCopyHostToDisk;
+}
 
 inline constexpr int kMemKindDisk = 101;  // bytes of a file; Nsight Systems has no number for them
 

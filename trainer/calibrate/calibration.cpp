@@ -78,6 +78,8 @@ std::string kind_of(const plan::Op& op) {
         default:
             return op.copy_kind() == traces::schema::kCopyHostToDevice   ? "copy to device"
                    : op.copy_kind() == traces::schema::kCopyDeviceToHost ? "copy to host"
+                   : op.copy_kind() == traces::schema::kCopyDiskToHost   ? "read of a file"
+                   : op.copy_kind() == traces::schema::kCopyHostToDisk   ? "write of a file"
                                                                          : "copy on device";
     }
 }
@@ -94,7 +96,7 @@ void add_residuals(const Runs& runs, const Benches& benches, Calibration& into) 
     };
     for (const MeasuredRun& run : runs) {
         const bool tf32 = run.job.precision.tf32;
-        const sim::Costs costs(cluster, tf32);
+        const sim::Costs costs(cluster, tf32, (run.job.run.ranks + run.nodes - 1) / run.nodes);
         const auto add = [&](const plan::Op& op, const std::string& type, double model, double measured) {
             add_to(op.kind, kind_of(op), type, model, measured);
         };
@@ -103,7 +105,9 @@ void add_residuals(const Runs& runs, const Benches& benches, Calibration& into) 
             if (op.kind == plan::OpKind::collective) continue;
             const bool bus =
                 op.kind == plan::OpKind::memcpy && op.copy_kind() != traces::schema::kCopyDeviceToDevice;
-            const double latency = bus ? cluster.copy.latency : cluster.device.kernel_latency;
+            const double latency = is_disk_stream(op.stream) ? 0
+                                   : bus                     ? cluster.copy.latency
+                                                             : cluster.device.kernel_latency;
             std::string type;
             if (op.kind == plan::OpKind::kernel)
                 type = sim::kArithmeticNames[static_cast<std::size_t>(sim::arithmetic_of(op, tf32))];
@@ -194,6 +198,7 @@ Calibration calibrate(const Runs& runs, const Benches& benches, const sim::Clust
     fit_busy_share(runs, fitted);
     fit_kernels(runs, fitted);
     fit_copies(runs, fitted);
+    fit_disk(runs, fitted);
     fit_collectives(runs, benches, fitted);
     fit_host(runs, fitted);
     if (fitted.cluster.nodes == 1) {  // the file has no [inter] section

@@ -32,6 +32,8 @@ std::vector<CollectiveTime> collective_times(const MeasuredRun& run, const Calib
 void fit_kernels(const Runs& runs, Calibration& into);
 // [copy]
 void fit_copies(const Runs& runs, Calibration& into);
+// [disk]
+void fit_disk(const Runs& runs, Calibration& into);
 // Bandwidths and latencies of pairs: [links], or [intra] and [inter] if they are alike. The latencies still
 // contain collectives.latency, which fit_collectives takes out of them.
 struct LinkFit {

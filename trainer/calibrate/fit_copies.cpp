@@ -43,6 +43,7 @@ void fit_copies(const Runs& runs, Calibration& into) {
     for (const MeasuredRun& run : runs) {
         for (const MeasuredOp& work : run.work) {
             if (work.op->kind != plan::OpKind::memcpy && work.op->kind != plan::OpKind::memset) continue;
+            if (is_disk_stream(work.op->stream)) continue;
             const Copy own = copy_of(work);
             const double seconds = alone(work, into);
             if (!(seconds > 0) || !(own.bytes > 0)) continue;

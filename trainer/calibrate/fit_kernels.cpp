@@ -174,7 +174,7 @@ std::string seen(const Shown& shown) {
 double alone(const MeasuredOp& work, const Calibration& fitted) {
     const sim::DeviceModel& device = fitted.cluster.device;
     const double seconds = static_cast<double>(work.end - work.begin) * 1e-9;
-    if (device.cores == 0) return seconds;
+    if (device.cores == 0 || is_disk_stream(work.op->stream)) return seconds;
     const double busy = std::clamp(work.busy, 1.0, static_cast<double>(device.cores));
     return seconds * device.busy_share.at(busy) * busy / std::max(busy, work.busy);
 }

@@ -136,6 +136,12 @@ std::string model_file(const Calibration& calibration) {
     out.curve("bandwidth_share", copy.bandwidth_share);
     out.figure("on_device", copy.on_device);
 
+    const sim::DiskModel& disk = cluster.disk;
+    out.section("disk");
+    out.figure("read", disk.read);
+    out.figure("write", disk.write);
+    if (disk.capacity > 0) out.figure("capacity", disk.capacity);
+
     const auto algorithm = [](sim::Algorithm which) {
         return sim::kAlgorithmNames[static_cast<std::size_t>(which)];
     };

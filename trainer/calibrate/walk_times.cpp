@@ -69,6 +69,7 @@ void Walk::find_busy() {
         return static_cast<std::size_t>(run_.node_of[rank.at()]);
     };
     for (const MeasuredOp& work : run_.work) {
+        if (is_disk_stream(work.op->stream)) continue;  // takes no core
         auto& own = changes[node_of(work.rank)];
         own.push_back({work.begin, 1});
         own.push_back({work.end, -1});

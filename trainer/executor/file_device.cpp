@@ -197,8 +197,8 @@ void FileDevice::failed(const disk::DiskTransfer& transfer, const std::string& r
 }
 
 void FileDevice::fail(std::exception_ptr error) {
-    streams_->fail(error);
-    device_->fail(std::move(error));
+    device_->fail(error);
+    streams_->fail(std::move(error));
 }
 
 void FileDevice::stop() {

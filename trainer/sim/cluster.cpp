@@ -134,6 +134,15 @@ void read_copy(FigureReader& read, CopyModel& copy) {
                   copy.on_device, Presence::optional);
 }
 
+void read_disk(FigureReader& read, DiskModel& disk) {
+    const auto figure = [&](std::string_view key, std::string_view what, double& into) {
+        read.positive("disk", key, what, into, Presence::optional);
+    };
+    figure("read", "the bytes per second that the ranks of a node read from its files", disk.read);
+    figure("write", "the bytes per second that the ranks of a node write to its files", disk.write);
+    figure("capacity", "the bytes that the files of a node may have", disk.capacity);
+}
+
 void read_link(FigureReader& read, std::string_view section, std::string_view where, Link& link) {
     read.number(section, "latency", fmt::format("the seconds of one step of a collective {}", where), 0,
                 kLongestLatency, link.latency);
@@ -205,6 +214,7 @@ Cluster parse_cluster(const std::string& toml, const std::string& file) {
     read_device(read, cluster.device);
     read_host(read, cluster.host);
     read_copy(read, cluster.copy);
+    read_disk(read, cluster.disk);
     read.number("collectives", "latency", "the seconds of each collective besides its steps", 0,
                 kLongestLatency, cluster.collectives.latency);
     cluster.collectives.inside = read_algorithm(read, "inside");

@@ -3,6 +3,7 @@
 // Times are seconds, rates per second, sizes bytes.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <map>
@@ -95,6 +96,12 @@ struct CopyModel {  // between host and device
     double on_device = 0;  // bytes/s that copies and memsets on the device read and write; 0: as its memory
 };
 
+// The files of a node, on disks that its ranks share.
+struct DiskModel {
+    double read = 3e9, write = 1.5e9;  // bytes/s, of all ranks together
+    double capacity = 0;               // bytes; 0: unknown
+};
+
 struct Link {
     double latency = 0;     // per step of a collective over the link
     double bandwidth = 0;   // bytes/s in one direction that collectives reach
@@ -151,11 +158,14 @@ struct Cluster {
     DeviceModel device;
     HostModel host;
     CopyModel copy;
+    DiskModel disk;
     Link intra, inter;  // inside a node, between nodes
     PairLinks links;
     CollectiveModel collectives;
 
     int node_of(int rank) const { return rank / devices; }
+    // Of a job of so many ranks: those of its first node, which share its disks.
+    int sharers(int ranks) const { return std::min(ranks, devices); }
 };
 
 // `name`: a shipped model ("h200_nvlink"), or a path (anything with a '/' or ".toml"). Throws ClusterError.

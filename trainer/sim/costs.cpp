@@ -55,6 +55,10 @@ double Costs::copy(const plan::Plan& plan, const plan::Op& op) const {
             return over_the_bus(model.to_device, op.args[1]);
         case traces::schema::kCopyDeviceToHost:
             return over_the_bus(model.to_host, op.args[0]);
+        case traces::schema::kCopyDiskToHost:
+            return bytes * sharers_ / cluster_.disk.read;
+        case traces::schema::kCopyHostToDisk:
+            return bytes * sharers_ / cluster_.disk.write;
         default:  // on the device: every byte is read and written
             return cluster_.device.kernel_latency + 2 * bytes / on_device_bandwidth();
     }

@@ -11,11 +11,14 @@ Arithmetic arithmetic_of(const plan::Op& op, bool tf32);
 
 class Costs {
   public:
-    // `tf32`: fp32 matmuls run at TF32's rate (precision.tf32).
-    explicit Costs(const Cluster& cluster, bool tf32 = false) : cluster_(cluster), tf32_(tf32) {}
+    // `tf32`: fp32 matmuls run at TF32's rate (precision.tf32). `sharers`: the ranks of a node, which share
+    // its disks.
+    explicit Costs(const Cluster& cluster, bool tf32 = false, int sharers = 1)
+        : cluster_(cluster), tf32_(tf32), sharers_(sharers) {}
 
     // A kernel, memcpy or memset on a stream of the device: its latency (kernel_latency; for a copy to or
-    // from the host, the copy's) plus the longer of the times of its arithmetic and its bytes.
+    // from the host, the copy's) plus the longer of the times of its arithmetic and its bytes. A copy to or
+    // from a disk has no latency: others of its stream are under way meanwhile.
     double on_device(const plan::Plan& plan, const plan::Op& op) const;
     // The same work on the host's thread; making a batch writes its bytes once.
     double on_host(const plan::Op& op) const;
@@ -27,6 +30,7 @@ class Costs {
 
     const Cluster& cluster_;
     bool tf32_;
+    int sharers_;
 };
 
 }  // namespace shardscope::trainer::sim

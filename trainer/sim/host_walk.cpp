@@ -4,6 +4,8 @@
 #include <cmath>
 #include <utility>
 
+#include <fmt/core.h>
+
 #include "trainer/executor/trace_names.h"
 
 namespace shardscope::trainer::sim {
@@ -23,21 +25,29 @@ std::array<device::StreamIndex, plan::kStreams> streams_of(int rank_class) {
     return streams;
 }
 
+// Of each rank of a node.
+double disk_room(const Walk& walk) {
+    return walk.cluster.disk.capacity / walk.cluster.sharers(walk.script.mesh.ranks);
+}
+
 }  // namespace
 
 void VirtualMemory::wait(device::StreamEvent event) {
     if (!happened(event)) throw WouldWait{event};
 }
 
-std::byte* VirtualMemory::take(int /*rank*/, plan::MemorySpace /*space*/, std::int64_t bytes,
-                               bool /*poisoned*/) {
+std::byte* VirtualMemory::take(int /*rank*/, plan::MemorySpace space, std::int64_t bytes, bool /*poisoned*/) {
+    if (space == plan::MemorySpace::disk) {
+        if (disk_room_ > 0 && disk_used_ + static_cast<double>(bytes) > disk_room_) return nullptr;
+        disk_used_ += static_cast<double>(bytes);
+    }
     // Every block of a run has a different address; the memory there is never accessed.
     return reinterpret_cast<std::byte*>(
         std::exchange(next_address_, next_address_ + static_cast<std::uint64_t>(bytes)));
 }
 
 HostWalk::HostWalk(Walk& walk, int rank_class)
-    : VirtualMemory(walk.device),
+    : VirtualMemory(walk.device, disk_room(walk)),
       PlanWalk(*this, rank_class, streams_of(rank_class), {.device_limit = walk.memory_limit}),
       walk_(walk),
       class_(rank_class),
@@ -182,6 +192,11 @@ void HostWalk::explain(const plan::Op& op, bool by_limit, executor::MemoryShorta
     shortage.rank = self().representative;
     if (op.unit >= 0) shortage.unit = walk_.script.unit_names[static_cast<std::size_t>(op.unit)];
     shortage.place = by_limit ? walk_.memory_place : "into any memory";
+    if (buffer_of(op).space == plan::MemorySpace::disk) {
+        shortage.place =
+            fmt::format("into the {:.0f} bytes of disk.capacity of {} that each rank of a node has",
+                        disk_room(walk_), walk_.cluster.name);
+    }
     shortage.remedy = walk_.memory_remedy;
     shortage.room = walk_.memory_limit;
 }
@@ -224,6 +239,7 @@ void HostWalk::end_launch() {
 // Whether the host waits for the end of what it has just launched.
 bool HostWalk::is_followed(const plan::Op& op) const {
     if (is_serve_stream(op.stream)) return false;  // the workers come in any order
+    if (is_disk_stream(op.stream)) return false;   // it has waits of its own for them
     return op.kind == plan::OpKind::collective ? walk_.cluster.collectives.blocking
                                                : walk_.cluster.host.carries_out;
 }
@@ -232,6 +248,7 @@ device::StreamEvent HostWalk::start(const plan::Op& op, const device::Waits& wai
     StreamItem item;
     item.kind = StreamItem::Kind::work;
     item.waits = waits;
+    item.takes_core = !is_disk_stream(op.stream);
     const double slowdown = op.kind == plan::OpKind::kernel ? self().slowdown : 1;
     item.duration = cost(walk_.costs.on_device(plan(), op) * slowdown);
     return put(op, item);

@@ -28,10 +28,12 @@ struct Walk {
     std::int64_t steps = 0;  // steps to carry out; may be lowered, but not below what a host has begun
 };
 
-// Provides only addresses and the state of streams; an allocation that would have to wait is retried later.
+// Provides only addresses, files up to the room on the disk, and the state of streams; an allocation that
+// would have to wait is retried later.
 class VirtualMemory : public device::MemoryDevice {
   public:
-    explicit VirtualMemory(const VirtualDevice& device) : device_(device) {}
+    // `disk_room`: bytes of the rank's files; 0: no limit.
+    VirtualMemory(const VirtualDevice& device, double disk_room) : device_(device), disk_room_(disk_room) {}
     bool happened(device::StreamEvent event) override { return device_.happened(event); }
     void wait(device::StreamEvent event) override;
     device::StreamEvent poison(device::StreamIndex, const device::Waits&, std::byte*, std::int64_t) override {
@@ -42,6 +44,8 @@ class VirtualMemory : public device::MemoryDevice {
 
   private:
     const VirtualDevice& device_;
+    const double disk_room_;
+    double disk_used_ = 0;  // what is given back is at the run's end
     std::uint64_t next_address_ = std::uint64_t{1} << 40;
 };
 

@@ -54,7 +54,7 @@ class Simulation final : public StreamListener {
     Simulation(const Script& script, const Cluster& cluster, const SimOptions& options, RunObserver* observer)
         : script_(script),
           ranks_(classify(script.mesh, cluster, options.slow_ranks, options.slow_links)),
-          costs_(cluster, script.tf32),
+          costs_(cluster, script.tf32, cluster.sharers(script.mesh.ranks)),
           device_(ranks_, cores_of(script, cluster), *this),
           walk_{script,
                 cluster,

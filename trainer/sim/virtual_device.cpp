@@ -53,9 +53,10 @@ double VirtualDevice::rate() const {
 }
 
 Time VirtualDevice::next() const {
-    if (running_.empty()) return kNever;
+    const Time beside = beside_.empty() ? kNever : static_cast<Time>(beside_.top().finish);
+    if (running_.empty()) return beside;
     const double left = running_.top().finish - service_;
-    return now_ + static_cast<Time>(std::ceil(std::max(left - kRounding, 0.0) / rate()));
+    return std::min(beside, now_ + static_cast<Time>(std::ceil(std::max(left - kRounding, 0.0) / rate())));
 }
 
 void VirtualDevice::advance(Time to) {
@@ -74,6 +75,20 @@ void VirtualDevice::complete() {
         if (job.host < 0) freed_ += job.ranks;
         end(job);
     }
+    while (!beside_.empty() && static_cast<Time>(beside_.top().finish) <= now_) {
+        const device::StreamIndex stream = beside_.top().stream;
+        beside_.pop();
+        end_head(stream);
+        start_heads(stream / plan::kStreams);
+    }
+}
+
+void VirtualDevice::begin_beside(device::StreamIndex stream, Time duration) {
+    Job job;
+    job.finish = static_cast<double>(now_ + duration);
+    job.order = ++jobs_;
+    job.stream = stream;
+    beside_.push(job);
 }
 
 void VirtualDevice::begin(Job job, Time duration) {
@@ -163,6 +178,10 @@ bool VirtualDevice::start_head(device::StreamIndex stream) {
         arrive(stream, head);
         return false;
     }
+    if (!head.takes_core) {
+        begin_beside(stream, head.duration);
+        return false;
+    }
     Job job;
     job.stream = stream;
     job.ranks = static_cast<int>(members(ranks_, stream / plan::kStreams));
@@ -186,7 +205,8 @@ Time VirtualDevice::waking(device::StreamIndex stream, int ranks) {
     if (freed_ > 0) return 0;
     const auto first = streams_.begin() + stream / plan::kStreams * plan::kStreams;
     const bool works = std::any_of(first, first + plan::kStreams, [&](const StreamState& other) {
-        return other.busy && &other != &streams_[static_cast<std::size_t>(stream)];
+        return other.busy && other.queue.front().takes_core &&
+               &other != &streams_[static_cast<std::size_t>(stream)];
     });
     return works ? 0 : cores_.wake;
 }

@@ -5,7 +5,7 @@
 // An item begins when it heads its stream and what it waits for has happened. A collective then waits for the
 // other members of its communicator and ends for all at the same time. If ranks share cores, all running work
 // gets an equal part of them: `service` is the time that work would have got alone, and all running work
-// gains it at the same rate.
+// gains it at the same rate. Copies to and from a disk take no core and run beside everything.
 #pragma once
 
 #include <cstdint>
@@ -29,6 +29,7 @@ struct StreamItem {
     Time duration = 0;       // if it runs alone; for a collective, from the last member's arrival
     int communicator = -1;   // collective: index into RankClasses::communicators
     double beside_work = 1;  // collective: factor of its duration while the hosts work
+    bool takes_core = true;  // of the device or, on a processor, one of its cores
     device::Waits waits;
     // For the listener.
     const plan::Plan* plan = nullptr;
@@ -87,7 +88,7 @@ class VirtualDevice {
         Time start = 0;
     };
     struct Job {
-        double finish = 0;  // in service
+        double finish = 0;  // in service; of what takes no core, a time
         std::uint64_t order = 0;
         int ranks = 0;
         device::StreamIndex stream = -1;
@@ -100,6 +101,7 @@ class VirtualDevice {
 
     double rate() const;
     void begin(Job job, Time duration);
+    void begin_beside(device::StreamIndex stream, Time duration);
     void end(const Job& job);
     void end_head(device::StreamIndex stream);
     void start_heads(int rank_class);
@@ -122,7 +124,8 @@ class VirtualDevice {
     std::vector<Link> links_;
     std::vector<bool> host_works_;  // by class
     std::vector<bool> in_turn_;     // by class: an exclusive item runs
-    std::priority_queue<Job, std::vector<Job>, std::greater<>> running_;
+    using Jobs = std::priority_queue<Job, std::vector<Job>, std::greater<>>;
+    Jobs running_, beside_;  // beside_: what takes no core
     std::int64_t running_ranks_ = 0;
     int running_work_ = 0;    // kernels, copies and memsets
     bool waiting_ = false;    // the hosts

@@ -7,6 +7,7 @@
 #include "traces/analysis/base/intervals.h"
 #include "traces/analysis/base/step_windows.h"
 #include "traces/analysis/time/device_time.h"
+#include "traces/schema/memory_kinds.h"
 #include "traces/store/columns/trace.h"
 
 namespace shardscope::traces::analysis {
@@ -15,7 +16,19 @@ namespace {
 struct Kind {
     CopyStats stats;
     IntervalSet times;
+    bool of_file = false;
 };
+
+// When the hosts of the ranks wait for the device or for files; by index into Trace::ranks.
+std::vector<IntervalSet> host_waits(const store::Trace& trace) {
+    const store::Synchronizations& all = trace.synchronizations;
+    std::vector<IntervalSet> waits(trace.ranks.size());
+    for (std::size_t i = 0; i < all.size(); ++i) {
+        if (all.type[i] != schema::kSyncStreamWait && all.rank[i] < waits.size())
+            append_merged(waits[all.rank[i]], {all.start[i], all.end[i]});
+    }
+    return waits;
+}
 
 bool is_copy(const store::DeviceEvents& device, std::size_t event) {
     return device.kind[event] == store::DeviceKind::memcpy || device.kind[event] == store::DeviceKind::memset;
@@ -33,6 +46,7 @@ CopiesReport copies_report(const store::Trace& trace, const Selection& selection
         Kind& kind = kinds[device.rank[i]][name];
         const std::int64_t duration = device.end[i] - device.start[i];
         kind.stats.name = name;
+        kind.of_file = schema::is_of_file(device.copy_kind[i]);
         ++kind.stats.count;
         kind.stats.bytes += device.bytes[i];
         kind.stats.total += duration;
@@ -40,12 +54,14 @@ CopiesReport copies_report(const store::Trace& trace, const Selection& selection
         append_merged(kind.times, {device.start[i], device.end[i]});
     }
     const std::vector<KindUnions> unions = device_unions(trace);
+    const std::vector<IntervalSet> waits = host_waits(trace);
     CopiesReport report;
     for (const store::RankIndex r : selected_ranks(trace, selection)) {
         RankCopies rank{trace.ranks[r.at()].number, {}};
         const KindUnions& own = unions[r.at()];
         for (auto& [name, kind] : kinds[r.at()]) {
-            const IntervalSet outside = subtract(kind.times, of(own, store::DeviceKind::kernel));
+            IntervalSet outside = subtract(kind.times, of(own, store::DeviceKind::kernel));
+            if (kind.of_file) outside = intersect(outside, waits[r.at()]);
             kind.stats.exposed = length(subtract(outside, of(own, store::DeviceKind::communication)));
             rank.copies.push_back(kind.stats);
         }
@@ -70,7 +86,10 @@ Fields<CopyStats> copy_fields() {
          value_of<&C::count>},
         {{"bytes", "Size", Unit::bytes, "The sum of their bytes."}, known_value_of<&C::bytes>},
         {{"us", "Total", Unit::us, "The sum of their durations."}, micros_of<&C::total>},
-        {{"exposed_us", "Exposed", Unit::us, "The time of these copies outside all kernels of the rank."},
+        {{"exposed_us", "Exposed", Unit::us,
+          "The time of these copies outside all kernels of the rank; of reads and writes of files, only "
+          "while "
+          "its host waits."},
          micros_of<&C::exposed>},
         {{"max_us", "Max", Unit::us, "The longest duration."}, micros_of<&C::longest>},
         {{"gbps", "Rate", Unit::gbps, "Bytes over the sum of durations."},

@@ -18,7 +18,8 @@ namespace shardscope::traces::analysis {
 struct CopyStats {
     std::string_view name;  // "Memcpy HtoD", "Memset"; lives as long as the trace
     std::int64_t count = 0, bytes = 0, total = 0, longest = 0;
-    std::int64_t exposed = 0;  // part of the union of these copies outside all kernels of the rank
+    // Part of the union of these copies outside all kernels of the rank; of files, only while its host waits.
+    std::int64_t exposed = 0;
 
     // Bytes over the sum of durations; 0: no duration.
     double gbps() const { return total > 0 ? static_cast<double>(bytes) / static_cast<double>(total) : 0; }
