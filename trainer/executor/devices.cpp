@@ -61,7 +61,8 @@ std::unique_ptr<device::Device> make_cpu_device(const DeviceRequest& request) {
     options.live = request.live;
     options.headroom = kBlasBuffer * options.workers;
     if (request.processes)
-        options.own_core = request.processes->world->place().local_ranks <= ::sysconf(_SC_NPROCESSORS_ONLN);
+        options.own_core = job.run.ranks_per_device == 1 &&
+                           request.processes->world->place().local_ranks <= ::sysconf(_SC_NPROCESSORS_ONLN);
     return std::make_unique<CpuDevice>(request.program.mesh(), options,
                                        request.processes ? make_group(request) : nullptr);
 }
@@ -71,8 +72,25 @@ std::unique_ptr<device::Device> make_cpu_device(const DeviceRequest& request) {
 int worker_count(const job::Job& job, const Processes* processes) {
     if (job.run.workers > 0) return job.run.workers;
     const int mine = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));  // usable cores
-    const bool bound = mine < ::sysconf(_SC_NPROCESSORS_ONLN);
-    return bound || !processes ? mine : std::max(1, mine / processes->world->place().local_ranks);
+    if (!processes) return mine;
+    return cores_of_process(mine, static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN)),
+                            processes->world->place().local_ranks, job.run.ranks_per_device);
+}
+
+int cores_of_process(int usable, int cores, int processes, int sharing) {
+    const bool bound = usable < cores;
+    if (bound && sharing > 1) {
+        throw DeviceError(
+            fmt::format("run.ranks_per_device: this process is bound to {} of the {} cores of its host, so "
+                        "the binding says who shares cores; omit the key, or do not bind processes",
+                        usable, cores));
+    }
+    if (processes % sharing != 0) {
+        throw DeviceError(fmt::format("run.ranks_per_device: the {} processes of this host cannot be divided "
+                                      "into groups of {}; choose a divisor of their number",
+                                      processes, sharing));
+    }
+    return bound ? usable : std::max(1, usable / (processes / sharing));
 }
 
 std::unique_ptr<device::Device> make_device(const DeviceRequest& request) {

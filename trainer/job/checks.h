@@ -55,6 +55,7 @@ class Checks {
     }
 
     void device() const;
+    void shared_devices() const;
     void simulation() const;
     void shape();
     void images() const;

@@ -155,7 +155,12 @@ struct Cluster {
     PairLinks links;
     CollectiveModel collectives;
 
-    int node_of(int rank) const { return rank / devices; }
+    int ranks_per_device = 1;  // consecutive ranks that share a device; never read from a file
+
+    int ranks_of_node() const { return devices * ranks_per_device; }
+    int node_of(int rank) const { return rank / ranks_of_node(); }
+    // The rank's device, counted over all nodes.
+    int device_of(int rank) const { return rank / ranks_per_device; }
 };
 
 // `name`: a shipped model ("h200_nvlink"), or a path (anything with a '/' or ".toml"). Throws ClusterError.

@@ -17,6 +17,8 @@ class Costs {
     // A kernel, memcpy or memset on a stream of the device: its latency (kernel_latency; for a copy to or
     // from the host, the copy's) plus the longer of the times of its arithmetic and its bytes.
     double on_device(const plan::Plan& plan, const plan::Op& op) const;
+    // The part of it, its latency, in which the device can serve others.
+    double latency(const plan::Op& op) const;
     // The same work on the host's thread; making a batch writes its bytes once.
     double on_host(const plan::Op& op) const;
 
