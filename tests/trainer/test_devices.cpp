@@ -3,8 +3,10 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sched.h>
 
 #include "trainer/executor/devices.h"
+#include "trainer/job/job.h"
 
 namespace shardscope::trainer::executor {
 namespace TEST_FILE {
@@ -28,6 +30,18 @@ TEST(Devices, CoresAreDividedAmongProcessesAndThoseOfADeviceShareThem) {
     EXPECT_EQ(cores_of_process(2, 2, 8, 2), 1);  // fewer cores than devices
     EXPECT_EQ(cores_of_process(2, 2, 8, 4), 1);
     EXPECT_EQ(cores_of_process(4, 16, 4, 1), 4);  // bound by the launcher
+}
+
+TEST(Devices, AProcessUsesTheCoresThatItIsBoundTo) {
+    cpu_set_t before, one;
+    ASSERT_EQ(sched_getaffinity(0, sizeof before, &before), 0);
+    EXPECT_EQ(worker_count({}, nullptr), CPU_COUNT(&before));
+    CPU_ZERO(&one);
+    for (int core = 0; CPU_COUNT(&one) == 0; ++core)
+        if (CPU_ISSET(core, &before)) CPU_SET(core, &one);
+    ASSERT_EQ(sched_setaffinity(0, sizeof one, &one), 0);
+    EXPECT_EQ(worker_count({}, nullptr), 1);
+    EXPECT_EQ(sched_setaffinity(0, sizeof before, &before), 0);
 }
 
 TEST(Devices, ProcessesThatCannotShareCoresAreRefused) {

@@ -4,6 +4,7 @@
 #include <thread>
 
 #include <fmt/core.h>
+#include <sched.h>
 #include <unistd.h>
 
 #include "trainer/comm/collective_group.h"
@@ -50,6 +51,13 @@ std::unique_ptr<comm::ProcessGroup> make_group(const DeviceRequest& request) {
     return make_collective_group(request.processes->open_wire(), options);
 }
 
+// Those that this process is bound to; std::thread counts all of the host.
+int usable_cores() {
+    cpu_set_t cores;
+    const bool known = ::sched_getaffinity(0, sizeof cores, &cores) == 0;
+    return std::max(1, known ? CPU_COUNT(&cores) : static_cast<int>(std::thread::hardware_concurrency()));
+}
+
 std::unique_ptr<device::Device> make_cpu_device(const DeviceRequest& request) {
     const job::Job& job = request.program.job();
     kernels::Blas::get().set_threads(job.run.blas_threads);
@@ -71,7 +79,7 @@ std::unique_ptr<device::Device> make_cpu_device(const DeviceRequest& request) {
 
 int worker_count(const job::Job& job, const Processes* processes) {
     if (job.run.workers > 0) return job.run.workers;
-    const int mine = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));  // usable cores
+    const int mine = usable_cores();
     if (!processes) return mine;
     return cores_of_process(mine, static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN)),
                             processes->world->place().local_ranks, job.run.ranks_per_device);
