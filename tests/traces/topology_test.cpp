@@ -216,6 +216,17 @@ TEST(Topology, ARankUsesTheGpuOfItsPlaceAmongThoseThatTheJobMayUse) {
     EXPECT_FALSE(gpus[0].told);
 }
 
+TEST(Topology, ConsecutiveRanksUseOneGpuWhereTheRunSaysSo) {
+    RunBuilder run(4);
+    run.sink().add(schema::RunInfoRow{"run.ranks_per_device", "2"});
+    for (int gpu = 0; gpu < 2; ++gpu)
+        run.sink().add(schema::DeviceRow{.host = "host", .kind = "gpu", .number = gpu, .visible = true});
+    const auto trace = run.take();
+    const std::vector<HostTopology> hosts = host_topologies(*trace);
+    EXPECT_THAT(hosts[0].nodes[0].ranks, ElementsAre(0, 1));
+    EXPECT_THAT(hosts[0].nodes[1].ranks, ElementsAre(2, 3));
+}
+
 TEST(Topology, DistancesAndMeaningsAreOfTheWordsAlone) {
     EXPECT_EQ(link_distance("NV18"), 0);
     EXPECT_LT(link_distance("PIX"), link_distance("PXB"));

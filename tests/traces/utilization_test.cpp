@@ -53,6 +53,19 @@ UtilizationReport report_of(RunBuilder& run, const Selection& selection = {},
     return utilization_report(*trace, selection, options);
 }
 
+// A simulated run has ranks only, each with a number of its own as its device.
+TEST(Utilization, RanksThatShareADeviceAreOne) {
+    RunBuilder run(8, 4);
+    for (const auto& [key, value] : {std::pair{"run.device", "sim"}, {"run.ranks_per_device", "2"}})
+        run.sink().add(schema::RunInfoRow{key, value});
+    const UtilizationReport report = report_of(run);
+    EXPECT_EQ(report.job.devices, 4);
+    ASSERT_EQ(report.devices.size(), 4U);
+    EXPECT_EQ(report.devices[3].host, "node1");
+    EXPECT_EQ(report.devices[3].device, 1);
+    EXPECT_THAT(report.devices[3].ranks, ElementsAre(6, 7));
+}
+
 TEST(Utilization, OfAConstantIsThatConstantExactly) {
     RunBuilder run(1);
     add_gpu(run, "host", 0);

@@ -20,6 +20,7 @@
 namespace shardscope::trainer::cuda {
 namespace TEST_FILE {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using testing::PlayedMachine;
 using testing::Point;
@@ -321,6 +322,36 @@ TEST(CudaRuns, MoreRanksThanGpusStayOnTheirOwnGpus) {
         const job::Job job = testing::with_wrap(testing::mlp_job(3, 12, 2, ranks), "module:Linear");
         expect_near(run_played(job, {}, {.group = device::GroupKind::local}).losses, run(job).losses, 2e-5,
                     std::to_string(ranks) + " ranks on " + std::to_string(gpus) + " GPUs");
+    }
+}
+
+// Two ranks on each of the first two GPUs, of three; the local group carries out their collectives.
+TEST(CudaRuns, ConsecutiveRanksShareAGpu) {
+    const PlayedMachine three({.gpus = 3});
+    job::Job job = testing::with_wrap(testing::mlp_job(3, 12, 2, 4), "module:Linear");
+    const std::vector<double> losses = run(job).losses;
+    job.run.ranks_per_device = 2;
+    expect_near(run_played(job).losses, losses, 2e-5, "2 ranks on each of 2 GPUs");
+    device::DeviceSettings settings;
+    settings.mesh = sharding::Program(job).mesh();
+    settings.ranks_per_device = 2;
+    const cuda::CudaDevice device(settings, nullptr);
+    std::vector<std::string> names;
+    for (int rank = 0; rank < 4; ++rank) {
+        traces::schema::RankRow row;
+        row.rank = rank;
+        device.describe(row);
+        names.push_back(row.device_name);
+    }
+    EXPECT_THAT(names, ElementsAre("played GPU 0", "played GPU 0", "played GPU 1", "played GPU 1"));
+
+    const PlayedMachine one({.gpus = 1});
+    try {
+        run_played(job);
+        FAIL() << "4 ranks, 2 on a GPU, run on one";
+    } catch (const std::exception& error) {
+        EXPECT_THAT(error.what(), HasSubstr("run.ranks_per_device: 4 ranks, 2 on each GPU, need 2 GPUs, and "
+                                            "there is 1"));
     }
 }
 

@@ -410,6 +410,10 @@ TEST(JobChecks, OfASimulation) {
     EXPECT_THAT(error_of(sim + "comm = 'local'"), StartsWith("job.toml:4: run.comm: the cost model decides"));
     EXPECT_THAT(error_of(sim + "processes = 4"),
                 StartsWith("job.toml:4: run.processes: simulated ranks are not"));
+    EXPECT_THAT(error_of(sim + "ranks_per_device = 3"),
+                StartsWith("job.toml:4: run.ranks_per_device: 4 ranks cannot be divided among devices of 3"));
+    EXPECT_THAT(error_of(sim + "ranks_per_device = 0"), HasSubstr("use 1 to 1024"));
+    EXPECT_EQ(parse_job(sim + "ranks_per_device = 2", "job.toml").run.ranks_per_device, 2);
     EXPECT_THAT(error_of(sim + "[sim]\nslow_rank = '4:2'"),
                 StartsWith("job.toml:5: sim.slow_rank: there is no rank 4; use 0 to 3"));
     for (const std::string wrong : {"3", "3:0", "x:2", "3:2x", "-1:2", "3:2,"})
@@ -418,6 +422,20 @@ TEST(JobChecks, OfASimulation) {
     for (const std::string wrong : {"inter", "outer:0.5", "inter:2", "inter@:0.5", "inter@x:0.5"})
         EXPECT_THAT(error_of(sim + "[sim]\nslow_link = '" + wrong + "'"), HasSubstr("is not a slowed link"))
             << wrong;
+}
+
+TEST(JobChecks, RanksShareADeviceWhereSomethingCanConnectThem) {
+    const auto with = [](const std::string& more) {
+        return error_of("[run]\nranks = 4\nranks_per_device = 2\n" + more);
+    };
+    EXPECT_THAT(with(""), HasSubstr("run.ranks_per_device: ranks that are threads share all cores"));
+    EXPECT_EQ(with("processes = 4"), "no error");
+    EXPECT_THAT(with("processes = 4\nworkers = 2"),
+                HasSubstr("run.workers also says on how many cores a process works"));
+    EXPECT_EQ(with("device = 'cuda'"), "no error");
+    EXPECT_EQ(with("device = 'cuda'\ncomm = 'local'"), "no error");
+    for (const std::string nccl : {"comm = 'nccl'", "processes = 4"})
+        EXPECT_THAT(with("device = 'cuda'\n" + nccl), HasSubstr("NCCL, which connects processes, refuses two"));
 }
 
 TEST(JobChecks, ZeroStagesAreNamesOfStrategies) {

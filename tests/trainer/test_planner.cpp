@@ -300,6 +300,14 @@ TEST(Planner, CostsFollowThePrice) {
     const auto rows = planned.search(given);
     ASSERT_FALSE(rows.empty());
     for (const Row& row : rows) EXPECT_NEAR(row.cost, 0.002 / row.tokens_per_s * 1e6, 1e-9 * row.cost);
+
+    cluster.ranks_per_device = 2;  // of one device, which has half of their arithmetic
+    const auto shared = Planned("", cluster).search(given);
+    for (std::size_t i = 0; i < shared.size(); ++i) {
+        const Row& row = shared[i];
+        EXPECT_NEAR(row.cost, 0.001 / row.tokens_per_s * 1e6, 1e-9 * row.cost);
+        EXPECT_NEAR(row.mfu * row.times.step, 2 * rows[i].mfu * rows[i].times.step, 1e-9);
+    }
 }
 
 TEST(Planner, AJobFileMakesTheSameJob) {

@@ -79,7 +79,7 @@ void predict(const job::Job& job, const CollectivesBenchOptions& asked, BenchedC
             "--bench-collectives: on run.device = \"sim\" nothing runs that could be recorded; omit --trace "
             "(run.trace)");
     try {
-        const sim::Cluster cluster = sim::load_cluster(job.sim.cluster);
+        const sim::Cluster cluster = sim::load_cluster(job);
         sharding::Program program(sim::placed_on(job, cluster));
         program.let_talk(asked.pairs ? job.run.ranks : 2);
         executor::CollectiveBenchOptions options;

@@ -27,15 +27,16 @@ namespace {
 
 using planner::Row;
 
-// Cost models by name, each read once.
+// Cost models by name and ranks per device, each read once.
 class Clusters {
   public:
     const sim::Cluster& of(const job::Job& job) {
         const std::lock_guard lock(mutex_);
-        const auto known = clusters_.find(job.sim.cluster);
+        const std::pair key(job.sim.cluster, job.run.ranks_per_device);
+        const auto known = clusters_.find(key);
         if (known != clusters_.end()) return known->second;
         try {
-            return clusters_.emplace(job.sim.cluster, sim::load_cluster(job.sim.cluster)).first->second;
+            return clusters_.emplace(key, sim::load_cluster(job)).first->second;
         } catch (const sim::ClusterError& error) {
             const std::string message = error.what();
             throw job::JobError(where(job, message.substr(0, message.find(':'))) + message);
@@ -44,7 +45,7 @@ class Clusters {
 
   private:
     std::mutex mutex_;
-    std::map<std::string, sim::Cluster> clusters_;  // references into it stay valid
+    std::map<std::pair<std::string, int>, sim::Cluster> clusters_;  // references into it stay valid
 };
 
 // Refuses the keys that the search sets itself.

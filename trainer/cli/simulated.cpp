@@ -73,8 +73,11 @@ std::vector<std::string> notes_of(const job::Job& job) {
 // "h100_ib (128 nodes of 8 × NVIDIA H100 80GB HBM3)"
 std::string cluster_words(const sim::Cluster& cluster, int ranks) {
     const int nodes = cluster.node_of(ranks - 1) + 1;
-    return fmt::format("{} ({} node{} of up to {} × {})", cluster.name, grouped(nodes), nodes == 1 ? "" : "s",
-                       cluster.devices, cluster.device.name);
+    return fmt::format("{} ({} node{} of up to {} × {}{})", cluster.name, grouped(nodes),
+                       nodes == 1 ? "" : "s", cluster.devices, cluster.device.name,
+                       cluster.ranks_per_device > 1
+                           ? fmt::format(", {} ranks on each", cluster.ranks_per_device)
+                           : "");
 }
 
 class Simulated {
@@ -83,7 +86,7 @@ class Simulated {
     Simulated(const job::Job& job, std::int64_t samples, const TrainOptions& options)
         : json_(options.json),
           samples_(samples),
-          cluster_(checked(job, [&] { return sim::load_cluster(job.sim.cluster); })),
+          cluster_(checked(job, [&] { return sim::load_cluster(job); })),
           program_(sim::placed_on(job, cluster_)) {}
 
     const sharding::Program& program() const { return program_; }
@@ -106,8 +109,9 @@ class Simulated {
     std::string json() const;
     std::string communication_table() const;
     double usd_per_step() const {  // for all devices, by the cost model's price
-        return result_.average_step_s / 3600 * cluster_.device.price_per_hour * job().run.ranks;
+        return result_.average_step_s / 3600 * cluster_.device.price_per_hour * devices();
     }
+    int devices() const { return job().run.ranks / cluster_.ranks_per_device; }
 
     const bool json_;
     const std::int64_t samples_;
@@ -211,6 +215,8 @@ std::string Simulated::json() const {
     more["cluster"] = cluster_.name;
     more["nodes"] = cluster_.node_of(job().run.ranks - 1) + 1;
     more["device"] = cluster_.device.name;
+    more["devices"] = devices();
+    more["utilization_percent"] = 100 * result_.utilization;
     more["rank_classes"] = result_.classes.size();
     more["exposed_communication_us"] = result_.exposed_communication_s * 1e6;
     if (cluster_.device.price_per_hour > 0) more["usd_per_step"] = usd_per_step();
@@ -256,8 +262,12 @@ void Simulated::print() const {
         "{} of rank 0: {:.0f} µs; kernels {:.0f} µs, copies {:.0f} µs, communication {:.0f} µs\n",
         program_.cycle() == 1 ? "Last step" : fmt::format("Mean of the last {} steps", program_.cycle()),
         last.seconds * 1e6, last.kernel_s * 1e6, last.copy_s * 1e6, last.communication_s * 1e6);
+    if (cluster_.ranks_per_device > 1) {
+        fmt::print("Devices: {}, each with {} ranks; a kernel of theirs runs for {:.1f} % of the step\n",
+                   grouped(devices()), cluster_.ranks_per_device, 100 * result_.utilization);
+    }
     if (cluster_.device.price_per_hour > 0)
-        fmt::print("Price: {:.4f} USD per step on {} devices\n", usd_per_step(), grouped(job().run.ranks));
+        fmt::print("Price: {:.4f} USD per step on {} devices\n", usd_per_step(), grouped(devices()));
     for (const sim::SimRanks& own : result_.classes) {
         if (result_.classes.size() == 1) break;
         fmt::print("As rank {}: {} rank{}, exposed communication {:.0f} µs per step\n", own.representative,

@@ -87,6 +87,8 @@ std::optional<SweepFigures> read_result(const std::string& text) {
     const nlohmann::json losses = json.value("losses", nlohmann::json::array());
     if (losses.empty() && !json.contains("simulation")) return std::nullopt;
     SweepFigures figures;
+    if (json.contains("simulation"))
+        figures.utilization_percent = json["simulation"].at("utilization_percent").get<double>();
     figures.first_loss = loss_of(losses.empty() ? nlohmann::json() : losses.front());
     figures.last_loss = loss_of(losses.empty() ? nlohmann::json() : losses.back());
     for (const nlohmann::json& rank : json.at("ranks")) {

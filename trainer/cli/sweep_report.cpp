@@ -18,6 +18,8 @@ namespace {
 using traces::report::Align;
 using traces::store::grouped;
 
+constexpr std::ptrdiff_t kBesideRate = 4;  // the place after "tokens/s"
+
 std::string megabytes_text(double bytes) {
     return grouped(bytes / (1 << 20), 1);
 }
@@ -64,8 +66,13 @@ double items_per_second(const SweepRow& row) {
                                     : 0;
 }
 
-std::vector<std::string> figure_cells(const SweepRow& row, bool to_loss) {
-    if (!row.figures) return std::vector<std::string>(to_loss ? 9 : 8, "-");
+// The figures of a run that the table has only if some run has them.
+struct Columns {
+    bool utilization = false, to_loss = false;
+};
+
+std::vector<std::string> figure_cells(const SweepRow& row, const Columns& columns) {
+    if (!row.figures) return std::vector<std::string>(8U + columns.utilization + columns.to_loss, "-");
     const SweepFigures& run = *row.figures;
     std::vector<std::string> cells = {megabytes_text(static_cast<double>(run.peak_bytes)),
                                       megabytes_text(static_cast<double>(run.reserved_bytes)),
@@ -75,7 +82,11 @@ std::vector<std::string> figure_cells(const SweepRow& row, bool to_loss) {
                                       loss_text(run.last_loss),
                                       megabytes_text(run.collective_bytes),
                                       grouped(run.exposed_us / 1e3, 2)};
-    if (to_loss) cells.push_back(std::isnan(run.to_loss_us) ? "-" : grouped(run.to_loss_us / 1e6, 3));
+    if (columns.utilization) {
+        cells.insert(cells.begin() + kBesideRate,
+                     run.utilization_percent ? grouped(*run.utilization_percent, 1) : "-");
+    }
+    if (columns.to_loss) cells.push_back(std::isnan(run.to_loss_us) ? "-" : grouped(run.to_loss_us / 1e6, 3));
     return cells;
 }
 
@@ -108,6 +119,13 @@ std::string sweep_table(const SweepResult& result) {
             : std::vector<std::string>{
                   "peak MiB",  "reserved MiB",        "step ms",   shared.items + "/s", "first loss",
                   "last loss", "collective MiB/step", "exposed ms"};
+    const Columns optional = {
+        !result.dry_run && std::any_of(result.rows.begin(), result.rows.end(),
+                                       [](const SweepRow& row) {
+                                           return row.figures && row.figures->utilization_percent;
+                                       }),
+        result.to_loss.has_value()};
+    if (optional.utilization) figures.insert(figures.begin() + kBesideRate, "utilization %");
     if (result.to_loss) figures.push_back(fmt::format("s to loss {}", *result.to_loss));
     if (!shared.one_rate) {
         header.emplace_back("learning rate");
@@ -131,7 +149,7 @@ std::string sweep_table(const SweepResult& result) {
         if (!shared.one_rate)
             cells.push_back(row.forecast ? fmt::format("{:.4g}", row.forecast->learning_rate) : "-");
         const std::vector<std::string> numbers =
-            result.dry_run ? forecast_cells(row) : figure_cells(row, result.to_loss.has_value());
+            result.dry_run ? forecast_cells(row) : figure_cells(row, optional);
         cells.insert(cells.end(), numbers.begin(), numbers.end());
         cells.push_back(row.error.empty() ? verdict(row) : notes.cell(verdict(row), row.error));
         if (!any_reason) cells.pop_back();
@@ -152,6 +170,7 @@ std::string sweep_json(const SweepResult& result) {
             run["reserved_bytes"] = row.figures->reserved_bytes;
             run["average_step_us"] = row.figures->step_us;
             run["items_per_second"] = items_per_second(row);
+            if (row.figures->utilization_percent) run["utilization_percent"] = *row.figures->utilization_percent;
             run["first_loss"] = row.figures->first_loss;
             run["last_loss"] = row.figures->last_loss;
             run["collective_bytes_per_step"] = row.figures->collective_bytes;

@@ -20,6 +20,7 @@ struct SweepFigures {
     double first_loss = 0, last_loss = 0;  // NaN: there are none (a simulation)
     double collective_bytes = 0;           // full buffers, per step, mean over ranks
     double exposed_us = 0;                 // communication outside compute, per step, mean over ranks
+    std::optional<double> utilization_percent;  // of the devices, in a simulation
     double to_loss_us = 0;                 // until SweepResult::to_loss was reached; NaN: it was not
 };
 

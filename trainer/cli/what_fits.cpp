@@ -86,7 +86,8 @@ void tell_what_fits(const job::Job& job, std::int64_t limit, bool among_processe
         planner::NearestOptions options;
         // mpirun kills a process one second after asking it to end.
         options.seconds = among_processes ? 0.7 : 1.5;
-        const sim::Cluster cluster = sim::load_cluster(cluster_name(job));
+        sim::Cluster cluster = sim::load_cluster(cluster_name(job));
+        if (cluster.device.type == sim::DeviceType::gpu) cluster.ranks_per_device = job.run.ranks_per_device;
         fmt::print(stderr, "{}",
                    fits_text(planner::nearest_fits(job, limit, cluster, options), limit, cluster.name));
         std::fflush(stderr);

@@ -36,6 +36,7 @@ struct DeviceSettings {
     // number among the processes of its host, which selects its GPU, and the other processes (null: none).
     std::vector<int> ranks;
     int local_rank = 0;
+    int ranks_per_device = 1;  // consecutive ranks of this process that share a GPU
     std::shared_ptr<Bootstrap> bootstrap;
 };
 

@@ -81,6 +81,7 @@ std::unique_ptr<device::Device> open_cuda_device(const DeviceRequest& request, d
     settings.group = kind_of(job.run.comm);
     settings.tf32 = job.precision.tf32;
     settings.timeout_s = job.run.timeout;
+    settings.ranks_per_device = job.run.ranks_per_device;
     settings.marks = marks;
     if (request.processes) {
         world::World& world = *request.processes->world;

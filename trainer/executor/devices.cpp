@@ -5,6 +5,7 @@
 #include <utility>
 
 #include <fmt/core.h>
+#include <sched.h>
 #include <unistd.h>
 
 #include "trainer/comm/collective_group.h"
@@ -52,6 +53,13 @@ std::unique_ptr<comm::ProcessGroup> make_group(const DeviceRequest& request) {
     return make_collective_group(request.processes->open_wire(), options);
 }
 
+// Those that this process is bound to; std::thread counts all of the host.
+int usable_cores() {
+    cpu_set_t cores;
+    const bool known = ::sched_getaffinity(0, sizeof cores, &cores) == 0;
+    return std::max(1, known ? CPU_COUNT(&cores) : static_cast<int>(std::thread::hardware_concurrency()));
+}
+
 std::unique_ptr<device::Device> make_cpu_device(const DeviceRequest& request) {
     const job::Job& job = request.program.job();
     kernels::Blas::get().set_threads(job.run.blas_threads);
@@ -63,7 +71,8 @@ std::unique_ptr<device::Device> make_cpu_device(const DeviceRequest& request) {
     options.live = request.live;
     options.headroom = kBlasBuffer * options.workers;
     if (request.processes)
-        options.own_core = request.processes->world->place().local_ranks <= ::sysconf(_SC_NPROCESSORS_ONLN);
+        options.own_core = job.run.ranks_per_device == 1 &&
+                           request.processes->world->place().local_ranks <= ::sysconf(_SC_NPROCESSORS_ONLN);
     return std::make_unique<CpuDevice>(request.program.mesh(), options,
                                        request.processes ? make_group(request) : nullptr);
 }
@@ -72,9 +81,26 @@ std::unique_ptr<device::Device> make_cpu_device(const DeviceRequest& request) {
 
 int worker_count(const job::Job& job, const Processes* processes) {
     if (job.run.workers > 0) return job.run.workers;
-    const int mine = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));  // usable cores
-    const bool bound = mine < ::sysconf(_SC_NPROCESSORS_ONLN);
-    return bound || !processes ? mine : std::max(1, mine / processes->world->place().local_ranks);
+    const int mine = usable_cores();
+    if (!processes) return mine;
+    return cores_of_process(mine, static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN)),
+                            processes->world->place().local_ranks, job.run.ranks_per_device);
+}
+
+int cores_of_process(int usable, int cores, int processes, int sharing) {
+    const bool bound = usable < cores;
+    if (bound && sharing > 1) {
+        throw DeviceError(
+            fmt::format("run.ranks_per_device: this process is bound to {} of the {} cores of its host, so "
+                        "the binding says who shares cores; omit the key, or do not bind processes",
+                        usable, cores));
+    }
+    if (processes % sharing != 0) {
+        throw DeviceError(fmt::format("run.ranks_per_device: the {} processes of this host cannot be divided "
+                                      "into groups of {}; choose a divisor of their number",
+                                      processes, sharing));
+    }
+    return bound ? usable : std::max(1, usable / (processes / sharing));
 }
 
 std::unique_ptr<device::Device> make_device(const DeviceRequest& request) {

@@ -48,7 +48,12 @@ using MakeDevice = std::function<std::unique_ptr<device::Device>(const DeviceReq
 std::unique_ptr<device::Device> make_device(const DeviceRequest& request);
 
 // The number of this process's CPU workers: the job's setting, else the cores that the process may run on,
-// divided among the processes of its host where they may run on all cores. `processes` may be null.
+// divided among the processes of its host where they may run on all cores. `processes` may be null. Throws
+// DeviceError.
 int worker_count(const job::Job& job, const Processes* processes);
+
+// Of the `usable` ones of a host's cores, those that each of its processes works on, where `sharing` of them
+// work on the same ones (run.ranks_per_device). Throws DeviceError.
+int cores_of_process(int usable, int cores, int processes, int sharing);
 
 }  // namespace shardscope::trainer::executor

@@ -25,6 +25,7 @@ void Checks::device() const {
                fmt::format("{} is out of range; use 1 to {}, or set run.device to \"sim\"", run.ranks,
                            kMostRanks));
     }
+    if (run.ranks_per_device > 1) shared_devices();
     if (run.device == DeviceKind::sim) return simulation();
     if (!run.trace_parts.empty() && run.processes == 0) {
         refuse("run.trace_parts", "run.processes",
@@ -54,6 +55,30 @@ void Checks::device() const {
     if (run.sums == SumOrder::ring && (run.processes == 0 || run.device != DeviceKind::cpu)) {
         refuse("run.sums", "run.comm",
                "\"ring\" applies to mpi, gloo and tcp, between CPU processes; omit the key");
+    }
+}
+
+void Checks::shared_devices() const {
+    const RunSection& run = job_.run;
+    if (run.ranks % run.ranks_per_device != 0) {
+        refuse("run.ranks_per_device", "run.ranks",
+               fmt::format("{} ranks cannot be divided among devices of {} ranks each; choose a divisor of "
+                           "run.ranks",
+                           run.ranks, run.ranks_per_device));
+    }
+    if (run.device == DeviceKind::cpu && run.processes == 0) {
+        refuse("run.ranks_per_device", "run.device",
+               "ranks that are threads share all cores of their process; start them as processes, with "
+               "run.processes, or omit the key");
+    }
+    if (run.device == DeviceKind::cpu && run.workers > 0) {
+        refuse("run.ranks_per_device", "run.workers",
+               "run.workers also says on how many cores a process works; omit one of the two keys");
+    }
+    if (run.device == DeviceKind::cuda && (run.comm == CommKind::nccl || run.processes > 1)) {
+        refuse("run.ranks_per_device", "run.comm",
+               "NCCL, which connects processes, refuses two ranks on one GPU; start the ranks as threads of "
+               "one process with run.comm = \"local\", or omit the key");
     }
 }
 

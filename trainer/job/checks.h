@@ -56,6 +56,7 @@ class Checks {
     }
 
     void device() const;
+    void shared_devices() const;
     void simulation() const;
     void shape();
     void images() const;

@@ -196,6 +196,10 @@ std::vector<Key> make_keys() {
             "processes", &RunSection::processes, 0, 256,
             "start this many processes of one rank each on this machine; 0: ranks are threads. mpirun, srun "
             "and torchrun start them themselves"),
+        run.integer(
+            "ranks_per_device", &RunSection::ranks_per_device, 1, 1024,
+            "this many consecutive ranks share a device: a simulated one, a GPU, or on the cpu device the "
+            "cores that each process would otherwise have alone"),
         run.choice(
             "device", &RunSection::device, {"cpu", "cuda", "sim"},
             "what executes the job: this machine's processor, its NVIDIA GPUs, or none: sim predicts time "

@@ -81,7 +81,7 @@ double peak_rate(const job::Job& job, const sim::Cluster& cluster) {
     }
     const double rate =
         cluster.device.rates(plan::KernelClass::matmul).flops[static_cast<std::size_t>(arithmetic)];
-    if (cluster.device.cores == 0) return rate;
+    if (cluster.device.cores == 0) return rate / cluster.ranks_per_device;
     const int nodes = cluster.node_of(job.run.ranks - 1) + 1;
     return rate * std::min(1.0, static_cast<double>(cluster.device.cores) * nodes / job.run.ranks);
 }
@@ -126,7 +126,8 @@ void add_times(const sharding::Program& program, const sim::Cluster& cluster, co
     row.tokens_per_s = global * static_cast<double>(shape.tokens) / step;
     row.mfu = model_flops(program) / (step * peak_rate(job, cluster));
     const double items = row.tokens_per_s > 0 ? row.tokens_per_s : row.samples_per_s;
-    row.cost = cluster.device.price_per_hour * job.run.ranks / kSecondsPerHour / items * kMillion;
+    row.cost = cluster.device.price_per_hour * (job.run.ranks / cluster.ranks_per_device) / kSecondsPerHour /
+               items * kMillion;
 }
 
 }  // namespace shardscope::trainer::planner

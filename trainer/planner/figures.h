@@ -5,7 +5,7 @@
 // recomputes, over step time x ranks x the matmul rate of a device for the precision of the parameters. After
 // A. Chowdhery et al., "PaLM: Scaling Language Modeling with Pathways" (2022), appendix B, which counts the
 // operations by a formula; here the Plan counts them. If ranks share the cores of a node, a rank's device is
-// its share of the cores, at most one.
+// its share of the cores, at most one; if they share a device, its share of that.
 #pragma once
 
 #include "trainer/planner/row.h"

@@ -59,14 +59,15 @@ class Links {
         return collective_seconds(cluster_, spread_of(mesh_, {from, to}, cluster_, slow_links_),
                                   plan::Operation::send, bytes);
     }
-    // Links that differ from pair to pair make the groups of one kind differ: none is faster than this.
+    // Links that differ from pair to pair, and shared devices, make the groups of one kind differ: none is
+    // faster than this.
     double fastest_group(plan::Group group, plan::Operation operation, std::int64_t bytes) const {
         const auto seconds = [&](int rank) {
             return collective_seconds(cluster_, spread_of(mesh_, group, rank, cluster_, slow_links_),
                                       operation, bytes);
         };
         double least = seconds(0);
-        if (cluster_.links == decltype(cluster_.links)()) return least;
+        if (cluster_.links == decltype(cluster_.links)() && cluster_.ranks_per_device == 1) return least;
         for (int rank = 1; rank < mesh_.ranks; ++rank) least = std::min(least, seconds(rank));
         return least;
     }

@@ -111,11 +111,11 @@ Values Space::shard_groups() const {
     if (const Values* own = given(kShardGroup)) return *own;
     Values groups;
     if (job_.fsdp.shard_group > 0) groups.push_back(std::to_string(job_.fsdp.shard_group));
-    const int ranks = job_.run.ranks, devices = cluster_.devices;
+    const int ranks = job_.run.ranks, in_node = cluster_.ranks_of_node();
     const int inside = job_.parallel.tensor * job_.parallel.context;
-    if (cluster_.node_of(ranks - 1) > 0 && ranks % devices == 0 && devices % inside == 0 &&
-        devices > inside && job_.data_ranks() % (devices / inside) == 0)
-        add_once(groups, std::to_string(devices / inside));
+    if (cluster_.node_of(ranks - 1) > 0 && ranks % in_node == 0 && in_node % inside == 0 &&
+        in_node > inside && job_.data_ranks() % (in_node / inside) == 0)
+        add_once(groups, std::to_string(in_node / inside));
     return groups;
 }
 

@@ -163,9 +163,14 @@ struct Cluster {
     PairLinks links;
     CollectiveModel collectives;
 
-    int node_of(int rank) const { return rank / devices; }
+    int ranks_per_device = 1;  // consecutive ranks that share a device; never read from a file
+
+    int ranks_of_node() const { return devices * ranks_per_device; }
+    int node_of(int rank) const { return rank / ranks_of_node(); }
+    // The rank's device, counted over all nodes.
+    int device_of(int rank) const { return rank / ranks_per_device; }
     // Of a job of so many ranks: those of its first node, which share its disks.
-    int sharers(int ranks) const { return std::min(ranks, devices); }
+    int sharers(int ranks) const { return std::min(ranks, ranks_of_node()); }
 };
 
 // `name`: a shipped model ("h200_nvlink"), or a path (anything with a '/' or ".toml"). Throws ClusterError.

@@ -76,6 +76,12 @@ double Costs::on_device(const plan::Plan& plan, const plan::Op& op) const {
     }
 }
 
+double Costs::latency(const plan::Op& op) const {
+    const bool over_the_bus =
+        op.kind == plan::OpKind::memcpy && op.copy_kind() != traces::schema::kCopyDeviceToDevice;
+    return over_the_bus ? cluster_.copy.latency : cluster_.device.kernel_latency;
+}
+
 double Costs::on_host(const plan::Op& op) const {
     const HostModel& host = cluster_.host;
     if (op.kind == plan::OpKind::host_call) {

@@ -20,6 +20,8 @@ class Costs {
     // from the host, the copy's) plus the longer of the times of its arithmetic and its bytes. A copy to or
     // from a disk has no latency: others of its stream are under way meanwhile.
     double on_device(const plan::Plan& plan, const plan::Op& op) const;
+    // The part of it, its latency, in which the device can serve others.
+    double latency(const plan::Op& op) const;
     // The same work on the host's thread; making a batch writes its bytes once.
     double on_host(const plan::Op& op) const;
 

@@ -244,6 +244,21 @@ bool HostWalk::is_followed(const plan::Op& op) const {
                                                : walk_.cluster.host.carries_out;
 }
 
+// Host and disk copy without their device.
+Engine engine_of(const plan::Op& op) {
+    if (op.kind != plan::OpKind::memcpy) return Engine::kernels;
+    switch (op.copy_kind()) {
+        case traces::schema::kCopyDeviceToDevice:
+            return Engine::kernels;
+        case traces::schema::kCopyHostToDevice:
+            return Engine::to_device;
+        case traces::schema::kCopyDeviceToHost:
+            return Engine::to_host;
+        default:
+            return Engine::none;
+    }
+}
+
 device::StreamEvent HostWalk::start(const plan::Op& op, const device::Waits& waits) {
     StreamItem item;
     item.kind = StreamItem::Kind::work;
@@ -251,6 +266,8 @@ device::StreamEvent HostWalk::start(const plan::Op& op, const device::Waits& wai
     item.takes_core = !is_disk_stream(op.stream);
     const double slowdown = op.kind == plan::OpKind::kernel ? self().slowdown : 1;
     item.duration = cost(walk_.costs.on_device(plan(), op) * slowdown);
+    item.engine = engine_of(op);
+    item.latency = std::llround(walk_.costs.latency(op) * 1e9);
     return put(op, item);
 }
 

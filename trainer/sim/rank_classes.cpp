@@ -111,8 +111,11 @@ void walk_ring(const std::vector<int>& ranks, const Cluster& cluster, Spread& sp
     for (std::size_t i = 0; i < ranks.size(); ++i) {
         const int from = ranks[i], to = ranks[(i + 1) % ranks.size()];
         const int from_node = cluster.node_of(from), to_node = cluster.node_of(to);
+        const int from_device = cluster.device_of(from), to_device = cluster.device_of(to);
+        if (from_device == to_device) continue;  // no link
         if (from_node == to_node) {
-            inside.add(links.bandwidth, links.latency, from % cluster.devices, to % cluster.devices);
+            inside.add(links.bandwidth, links.latency, from_device % cluster.devices,
+                       to_device % cluster.devices);
         } else {
             across.add(links.node_bandwidth, links.node_latency, from_node, to_node);
         }
@@ -124,28 +127,61 @@ void walk_ring(const std::vector<int>& ranks, const Cluster& cluster, Spread& sp
     spread.hop_across = across.latency;
 }
 
+// The members of a communicator on one node.
+struct NodeMembers {
+    int count = 0;
+    std::map<int, int> on_device;
+};
+
+// The share of a link's bandwidth that the ranks of shared devices leave these members, who all communicate at
+// the same time. A ring enters and leaves a device once, however many of its members are there; where each
+// member fetches its own, it has a rank's part of the link. On one device alone there is no link: every byte
+// is read from its memory and written to it.
+double part_of_links(const NodeMembers& members, const plan::Mesh& mesh, const Cluster& cluster) {
+    if (mesh.servers > 0) return 1;  // a server's messages come one after the other
+    int fewest = members.count;
+    for (const auto& [device, count] : members.on_device) fewest = std::min(fewest, count);
+    const Algorithm inside = cluster.collectives.inside;
+    if (inside == Algorithm::direct || inside == Algorithm::shared_memory) fewest = 1;
+    const double part = static_cast<double>(fewest) / cluster.ranks_per_device;
+    if (members.on_device.size() > 1) return part;
+    return part * cluster.device.memory_bandwidth / 2 / cluster.intra.bandwidth;
+}
+
 }  // namespace
 
 Spread spread_of(const plan::Mesh& mesh, const std::vector<int>& ranks, const Cluster& cluster,
                  const std::vector<job::SlowLink>& slow_links) {
-    std::map<int, int> members_on;  // by node
-    for (const int rank : ranks) ++members_on[cluster.node_of(rank)];
+    std::map<int, NodeMembers> members_on;  // by node
+    for (const int rank : ranks) {
+        NodeMembers& here = members_on[cluster.node_of(rank)];
+        ++here.count;
+        ++here.on_device[cluster.device_of(rank)];
+    }
     Spread spread;
     spread.members = static_cast<int>(ranks.size());
     spread.nodes = static_cast<int>(members_on.size());
     spread.fullest = 0;
     spread.intra = 1;
     double across = -1;
+    double intra = std::numeric_limits<double>::infinity();
     for (const auto& [node, members] : members_on) {
-        spread.fullest = std::max(spread.fullest, members);
-        if (members > 1) spread.intra = std::min(spread.intra, share_left(slow_links, false, node));
-        // All ranks of a node share its one link, of which the group's members get this part; a server's
-        // messages come one after the other.
-        const int ranks_here = std::min(cluster.devices, mesh.ranks - node * cluster.devices);
-        const double links = cluster.inter.shared && mesh.servers == 0 ? 1.0 / ranks_here : 1.0;
-        const double here = members * links * share_left(slow_links, true, node);
+        spread.fullest = std::max(spread.fullest, members.count);
+        if (members.count > 1) {
+            const bool linked = members.on_device.size() > 1;
+            const double left = linked ? share_left(slow_links, false, node) : 1;
+            intra = std::min(intra, left * part_of_links(members, mesh, cluster));
+        }
+        // All ranks of a node share its one link, those of a device its adapter, of which the group's members
+        // get this part; a server's messages come one after the other.
+        const int ranks_here = std::min(cluster.ranks_of_node(), mesh.ranks - node * cluster.ranks_of_node());
+        const double links = mesh.servers > 0       ? 1.0
+                             : cluster.inter.shared ? 1.0 / ranks_here
+                                                    : 1.0 / cluster.ranks_per_device;
+        const double here = members.count * links * share_left(slow_links, true, node);
         across = across < 0 ? here : std::min(across, here);
     }
+    if (std::isfinite(intra)) spread.intra = intra;
     spread.across = spread.nodes > 1 ? across : 0;
     walk_ring(ranks, cluster, spread);
     return spread;
@@ -238,6 +274,14 @@ RankClasses classify(const plan::Mesh& mesh, const Cluster& cluster,
                                         to(plan::Group::context, 1), to(plan::Group::context, -1)}});
     }
     int count = starts.count();
+    // The classes of the ranks on a rank's device, sorted.
+    const auto device_of = [&](std::size_t rank) {
+        const std::size_t sharing = static_cast<std::size_t>(cluster.ranks_per_device);
+        const auto first = found.class_of.begin() + static_cast<std::ptrdiff_t>(rank / sharing * sharing);
+        std::vector<int> classes(first, std::min(first + cluster.ranks_per_device, found.class_of.end()));
+        std::sort(classes.begin(), classes.end());
+        return classes;
+    };
     Numbering<CommunicatorKey> looks;
     std::array<std::vector<int>, kGroups.size()> look_of;  // by communicator of the group
     for (;;) {
@@ -252,16 +296,18 @@ RankClasses classify(const plan::Mesh& mesh, const Cluster& cluster,
         const auto look = [&](std::size_t g, std::size_t r) {
             return look_of[g][static_cast<std::size_t>(groups[g].of_rank[r])];
         };
-        Numbering<std::array<int, 3 + kGroups.size()>> finer;
+        Numbering<std::array<int, 4 + kGroups.size()>> finer;
+        Numbering<std::vector<int>> devices;
         std::vector<int> next(ranks);
         for (std::size_t r = 0; r < ranks; ++r) {
-            std::array<int, 3 + kGroups.size()> key = {found.class_of[r]};
+            std::array<int, 4 + kGroups.size()> key = {found.class_of[r]};
             for (const int steps : {1, -1}) {  // in a ring
                 if (!mesh.ring) break;
                 const int peer = mesh.neighbour(plan::Group::context, static_cast<int>(r), steps);
                 key[steps == 1 ? 1 : 2] = found.class_of[static_cast<std::size_t>(peer)];
             }
-            for (std::size_t g = 0; g < kGroups.size(); ++g) key[3 + g] = look(g, r);
+            if (cluster.ranks_per_device > 1) key[3] = devices.of(device_of(r));
+            for (std::size_t g = 0; g < kGroups.size(); ++g) key[4 + g] = look(g, r);
             next[r] = finer.of(key);
         }
         // A refinement with the same number of classes is the same partition.
@@ -273,6 +319,7 @@ RankClasses classify(const plan::Mesh& mesh, const Cluster& cluster,
 
     // The class numbers may have changed in the last round: the looks are computed again with the final ones.
     looks = {};
+    Numbering<std::vector<int>> devices;
     found.classes.resize(static_cast<std::size_t>(count));
     for (RankClass& c : found.classes) c.representative = -1;
     for (std::size_t r = 0; r < ranks; ++r) {
@@ -281,6 +328,9 @@ RankClasses classify(const plan::Mesh& mesh, const Cluster& cluster,
         if (c.representative >= 0) continue;
         c.representative = static_cast<int>(r);
         c.slowdown = slowdown[r];
+        const std::vector<int> beside = device_of(r);
+        c.device = devices.of(beside);
+        c.beside = static_cast<int>(std::count(beside.begin(), beside.end(), found.class_of[r]));
         for (std::size_t g = 0; g < groups.size(); ++g) {
             const Communicator& own = groups[g].all[static_cast<std::size_t>(groups[g].of_rank[r])];
             const std::vector<int> classes = classes_of_members(own, found.class_of);
@@ -290,6 +340,11 @@ RankClasses classify(const plan::Mesh& mesh, const Cluster& cluster,
                 found.communicators.push_back({own.spread, classes, 0});
         }
     }
+    found.share_devices = cluster.ranks_per_device > 1;
+    found.devices.resize(static_cast<std::size_t>(devices.count()));
+    for (int c = 0; c < count; ++c)
+        found.devices[static_cast<std::size_t>(found.classes[static_cast<std::size_t>(c)].device)].push_back(
+            c);
     add_channels(mesh, cluster, slow_links, found);
     for (CommunicatorClass& communicator : found.communicators) {
         for (const int c : communicator.classes)

@@ -2,7 +2,7 @@
 //
 // Two ranks are in one class if they have the same place in the pipeline, are equally fast and each of their
 // communicators looks the same: it is spread over the nodes in the same way and holds ranks of the same
-// classes. The coarsest such partition is found by refinement: first all equally fast ranks form a class,
+// classes; so does their device, if ranks share devices. The coarsest such partition is found by refinement: first all equally fast ranks form a class,
 // which is then split until nothing distinguishes its members. One representative then stands for a class: by
 // symmetry, the other members reach every operation when it does.
 #pragma once
@@ -22,6 +22,8 @@ struct RankClass {
     int representative = 0;  // its lowest rank
     int ranks = 0;
     double slowdown = 1;  // factor of its kernels' time
+    int device = 0;       // index into RankClasses::devices
+    int beside = 1;       // its ranks on one such device
     std::array<int, plan::kGroupNames.size()>
         communicators{};                           // by Group: index into RankClasses::communicators
     std::map<plan::CommunicatorId, int> channels;  // the same: those to and from the representative
@@ -38,9 +40,11 @@ struct CommunicatorClass {
 struct RankClasses {
     std::vector<RankClass> classes;  // in the order of their lowest ranks: 0 has rank 0
     std::vector<CommunicatorClass> communicators;
-    std::vector<int> class_of;  // by rank
+    std::vector<std::vector<int>> devices;  // those that look the same: the classes of their ranks
+    std::vector<int> class_of;              // by rank
     int nodes = 1;              // number of nodes that the ranks occupy
     int links = 0;              // of servers
+    bool share_devices = false;
 };
 
 // How some ranks, or the members of a rank's communicator, are spread over the nodes, given the slow links.

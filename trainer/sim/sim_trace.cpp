@@ -101,7 +101,7 @@ void SimTrace::describe_ranks() {
         row.device_name = cluster_.device.name + " (simulated)";
         row.device_memory = static_cast<std::int64_t>(cluster_.device.memory);
         executor::set_place(mesh_, rank, row);
-        row.local_rank = rank % cluster_.devices;
+        row.local_rank = rank % cluster_.ranks_of_node();
         sink_.add(row);
         executor::add_prediction_rows(predictions[static_cast<std::size_t>(program_.role_of(rank))], rank,
                                       describe);

@@ -20,13 +20,21 @@ constexpr std::size_t kEqualSteps = 3;
 constexpr double kEqual = 1e-6;  // relative: core shares do not divide into whole nanoseconds evenly
 
 void check_ranks(const plan::Mesh& mesh, const Cluster& cluster, const SimOptions& options) {
-    if (cluster.nodes > 0 && mesh.ranks > cluster.nodes * cluster.devices) {
+    const int sharing = cluster.ranks_per_device;
+    if (sharing > 1 && cluster.device.cores > 0) {
+        throw ClusterError(
+            fmt::format("run.ranks_per_device: the ranks of a node of the cluster {} share its cores, however "
+                        "many they are; omit the key, or use a sim.cluster with GPUs",
+                        cluster.name));
+    }
+    if (cluster.nodes > 0 && mesh.ranks > cluster.nodes * cluster.ranks_of_node()) {
         throw ClusterError(fmt::format(
-            "run.ranks: {} ranks do not fit the {} device{} of the cluster {} ({} node{} of {}); use fewer, "
+            "run.ranks: {} ranks{} do not fit the {} device{} of the cluster {} ({} node{} of {}); use fewer, "
             "or "
             "another sim.cluster",
-            mesh.ranks, cluster.nodes * cluster.devices, cluster.nodes * cluster.devices == 1 ? "" : "s",
-            cluster.name, cluster.nodes, cluster.nodes == 1 ? "" : "s", cluster.devices));
+            mesh.ranks, sharing > 1 ? fmt::format(", {} on each,", sharing) : "",
+            cluster.nodes * cluster.devices, cluster.nodes * cluster.devices == 1 ? "" : "s", cluster.name,
+            cluster.nodes, cluster.nodes == 1 ? "" : "s", cluster.devices));
     }
     const int nodes = cluster.node_of(mesh.ranks - 1) + 1;
     for (const job::SlowLink& slow : options.slow_links) {
@@ -93,6 +101,7 @@ class Simulation final : public StreamListener {
     void advance();
     void settle();
     bool repeats(const HostWalk& host) const;
+    double utilization() const;
     SimResult result();
 
     const Script& script_;
@@ -173,6 +182,30 @@ SimStep mean_of_last(const std::vector<SimStep>& steps, std::size_t cycle) {
     return mean;
 }
 
+// The share of the last steps' time in which a kernel of the devices' ranks runs, mean over the devices.
+double Simulation::utilization() const {
+    double busy = 0, devices = 0;
+    for (const std::vector<int>& on_device : ranks_.devices) {
+        traces::analysis::Interval last{kNever, 0};
+        std::vector<traces::analysis::Interval> kernels;
+        for (const int c : on_device) {
+            const StepTimes& own = times_[static_cast<std::size_t>(c)];
+            const traces::analysis::Interval steps =
+                own.last(hosts_[static_cast<std::size_t>(c)].role().cycle);
+            last = {std::min(last.start, steps.start), std::max(last.end, steps.end)};
+            kernels.insert(kernels.end(), own.kernels().begin(), own.kernels().end());
+        }
+        if (last.length() <= 0) continue;
+        const RankClass& any = ranks_.classes[static_cast<std::size_t>(on_device.front())];
+        const double alike = static_cast<double>(any.ranks) / any.beside;
+        const auto ran =
+            traces::analysis::length_within(traces::analysis::make_union(std::move(kernels)), last);
+        busy += alike * static_cast<double>(ran) / static_cast<double>(last.length());
+        devices += alike;
+    }
+    return devices > 0 ? busy / devices : 0;
+}
+
 SimResult Simulation::result() {
     SimResult result;
     result.class_of = ranks_.class_of;
@@ -208,6 +241,7 @@ SimResult Simulation::result() {
     }
     result.average_step_s = script_.count > 0 ? result.seconds / static_cast<double>(script_.count) : 0;
     result.exposed_communication_s = all_exposed / script_.mesh.ranks;
+    result.utilization = utilization();
     return result;
 }
 
@@ -245,6 +279,12 @@ Script script_of(const sharding::Program& program) {
     return script;
 }
 
+Cluster load_cluster(const job::Job& job) {
+    Cluster cluster = load_cluster(job.sim.cluster);
+    cluster.ranks_per_device = job.run.ranks_per_device;
+    return cluster;
+}
+
 job::Job placed_on(job::Job job, const Cluster& cluster) {
     if (job.model.attention == job::AttentionKind::automatic)
         job.model.attention = automatic_attention(job.model, cluster.device.type == DeviceType::gpu);
@@ -262,17 +302,21 @@ SimOptions options_of(const job::Job& job, const Cluster& cluster) {
     const std::int64_t reserve = job.run.memory_reserve >= 0
                                      ? job.run.memory_reserve
                                      : static_cast<std::int64_t>(cluster.device.reserve);
-    const std::int64_t room = std::max<std::int64_t>(memory - reserve, 1);
+    // Each rank is a process with a context of its own.
+    const int sharing = cluster.ranks_per_device;
+    const std::int64_t room = std::max<std::int64_t>(memory / sharing - reserve, 1);
     if (options.memory_limit == 0 || options.memory_limit > room) {
         options.memory_limit = room;
         options.memory_place =
-            fmt::format("into the {} bytes of a device of the cluster {}", memory, cluster.name);
+            fmt::format("into the {} bytes {}of a device of the cluster {}", memory / sharing,
+                        sharing > 1 ? fmt::format("that each of {} ranks has ", sharing) : "", cluster.name);
         if (reserve > 0) {
             options.memory_place += fmt::format(
                 " less a reserve of {} ({})", reserve,
                 job.run.memory_reserve >= 0 ? "run.memory_reserve" : "device.reserve, an estimate");
         }
-        options.memory_remedy = "choose a sim.cluster with more, or ";
+        options.memory_remedy = sharing > 1 ? "lower run.ranks_per_device, choose a sim.cluster with more, or "
+                                            : "choose a sim.cluster with more, or ";
     }
     return options;
 }

@@ -72,6 +72,7 @@ struct SimResult {
     double seconds = 0;             // all steps, rank 0
     double average_step_s = 0;
     double exposed_communication_s = 0;  // per step, mean over steps and ranks
+    double utilization = 0;              // share of the last step in which a device's kernels run, mean
     double set_up_s = 0;
 
     const SimRanks& of(int rank) const {
@@ -87,11 +88,14 @@ SimResult simulate(const sharding::Program& program, const Cluster& cluster, con
 
 Script script_of(const sharding::Program& program);
 
+// The cluster that the job names, on whose devices its ranks are. Throws ClusterError.
+Cluster load_cluster(const job::Job& job);
+
 // The job as it would run on the cluster: sets what load_job leaves to callers that know the cluster.
 job::Job placed_on(job::Job job, const Cluster& cluster);
 
 // The options that the job requests: slow ranks and links, and the memory limit: the smaller of
-// run.memory_limit (if set) and the memory of the cluster's devices.
+// run.memory_limit (if set) and a rank's part of the memory of the cluster's devices.
 SimOptions options_of(const job::Job& job, const Cluster& cluster);
 
 }  // namespace shardscope::trainer::sim

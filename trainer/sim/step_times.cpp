@@ -55,12 +55,14 @@ std::vector<SimStep> StepTimes::steps(const std::vector<HostWalk::Step>& host, T
     kernels_ = traces::analysis::make_union(std::move(all));
     steps_.resize(host.size());  // a step may launch nothing
     std::vector<SimStep> result;
+    ends_ = {begin};
     for (std::size_t s = 0; s < host.size(); ++s) {
         const Step& step = steps_[s];
         const Time end = std::max({begin, step.end, host[s].end});
         SimStep& out = result.emplace_back();
         out.seconds = seconds(end - begin);
         begin = end;
+        ends_.push_back(end);
         std::vector<Interval> collectives;
         for (const Collective& collective : step.collectives) collectives.push_back(collective.time);
         const IntervalSet communication = traces::analysis::make_union(std::move(collectives));
@@ -71,6 +73,10 @@ std::vector<SimStep> StepTimes::steps(const std::vector<HostWalk::Step>& host, T
         out.peak_bytes = host[s].peak_bytes;
     }
     return result;
+}
+
+Interval StepTimes::last(std::size_t count) const {
+    return {ends_[ends_.size() - 1 - std::min(count, ends_.size() - 1)], ends_.back()};
 }
 
 std::array<double, plan::kGroupNames.size()> StepTimes::exposed_by_group() const {

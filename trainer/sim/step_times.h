@@ -16,6 +16,10 @@ class StepTimes {
 
     // `begin`: start of the first step's window. Called once, at the end.
     std::vector<SimStep> steps(const std::vector<HostWalk::Step>& host, Time begin);
+    // In all steps. Call steps() first.
+    const traces::analysis::IntervalSet& kernels() const { return kernels_; }
+    // The window of the last `count` steps, or of all if there are fewer. Call steps() first.
+    traces::analysis::Interval last(std::size_t count) const;
     // Of the last step. Call steps() first.
     std::vector<UnitExposure> exposures() const;
     // The same by group. What is exposed of two groups at once counts for the one that is not the pipeline,
@@ -33,6 +37,7 @@ class StepTimes {
         Time end = 0;
     };
     std::vector<Step> steps_;
+    std::vector<Time> ends_;                 // of the windows; the first is where the first one begins
     traces::analysis::IntervalSet kernels_;  // in all steps
 };
 

@@ -25,7 +25,9 @@ VirtualDevice::VirtualDevice(const RankClasses& ranks, SharedCores cores, Stream
       arrived_(ranks.communicators.size()),
       links_(static_cast<std::size_t>(ranks.links)),
       host_works_(ranks.classes.size(), false),
-      in_turn_(ranks.classes.size(), false) {}
+      in_turn_(ranks.classes.size(), false),
+      shares_(1 + (ranks.share_devices ? ranks.devices.size() * kEngines : 0)),
+      on_engines_(ranks.classes.size()) {}
 
 device::StreamEvent VirtualDevice::enqueue(device::StreamIndex stream, const StreamItem& item) {
     StreamState& state = streams_[static_cast<std::size_t>(stream)];
@@ -45,35 +47,44 @@ void VirtualDevice::begin_host_work(int rank_class, Time duration) {
 
 // --- time ------------------------------------------------------------------------------------------------
 
-double VirtualDevice::rate() const {
-    if (cores_.count == 0 || running_ranks_ == 0) return 1;
-    const double wanted = static_cast<double>(running_ranks_) / ranks_.nodes;  // per node
+double VirtualDevice::rate(const Share& share) const {
+    if (share.ranks == 0) return 1;
+    if (&share != &shares_.front()) return 1.0 / static_cast<double>(share.ranks);
+    if (cores_.count == 0) return 1;
+    const double wanted = static_cast<double>(share.ranks) / ranks_.nodes;  // per node
     const double busy = std::min(wanted, static_cast<double>(cores_.count));
     return busy / wanted * cores_.busy_share.at(busy);
 }
 
+Time VirtualDevice::next(const Share& share) const {
+    if (share.running.empty()) return kNever;
+    const double left = share.running.top().finish - share.service;
+    return now_ + static_cast<Time>(std::ceil(std::max(left - kRounding, 0.0) / rate(share)));
+}
+
 Time VirtualDevice::next() const {
-    const Time beside = beside_.empty() ? kNever : static_cast<Time>(beside_.top().finish);
-    if (running_.empty()) return beside;
-    const double left = running_.top().finish - service_;
-    return std::min(beside, now_ + static_cast<Time>(std::ceil(std::max(left - kRounding, 0.0) / rate())));
+    Time first = beside_.empty() ? kNever : static_cast<Time>(beside_.top().finish);
+    for (const Share& share : shares_) first = std::min(first, next(share));
+    return first;
 }
 
 void VirtualDevice::advance(Time to) {
     if (to != now_) freed_ = 0;
-    service_ += static_cast<double>(to - now_) * rate();
+    for (Share& share : shares_) share.service += static_cast<double>(to - now_) * rate(share);
     now_ = to;
 }
 
 void VirtualDevice::complete() {
     advance(next());
-    const double reached = service_ + kRounding;
-    while (!running_.empty() && running_.top().finish <= reached) {
-        const Job job = running_.top();
-        running_.pop();
-        running_ranks_ -= job.ranks;
-        if (job.host < 0) freed_ += job.ranks;
-        end(job);
+    for (Share& share : shares_) {
+        const double reached = share.service + kRounding;
+        while (!share.running.empty() && share.running.top().finish <= reached) {
+            const Job job = share.running.top();
+            share.running.pop();
+            count(job, -1);
+            if (job.host < 0) freed_ += job.ranks;
+            end(job);
+        }
     }
     while (!beside_.empty() && static_cast<Time>(beside_.top().finish) <= now_) {
         const device::StreamIndex stream = beside_.top().stream;
@@ -92,23 +103,48 @@ void VirtualDevice::begin_beside(device::StreamIndex stream, Time duration) {
 }
 
 void VirtualDevice::begin(Job job, Time duration) {
-    job.finish = service_ + static_cast<double>(duration);
+    Share& share = shares_[job.share];
+    job.finish = share.service + static_cast<double>(duration);
     running_work_ += job.stream >= 0;
     if (job.communicator < 0) waiting_ = false;
     job.order = ++jobs_;
-    running_ranks_ += job.ranks;
-    running_.push(job);
+    count(job, 1);
+    share.running.push(job);
+}
+
+// A rank counts once, however many of its streams use the engine: alone they would not slow each other
+// either.
+void VirtualDevice::count(const Job& job, int change) {
+    Share& share = shares_[job.share];
+    if (job.share == 0) {
+        share.ranks += change * job.ranks;
+        return;
+    }
+    const auto rank_class = static_cast<std::size_t>(job.stream / plan::kStreams);
+    int& running = on_engines_[rank_class][(job.share - 1) % kEngines];
+    const bool worked = running > 0;
+    running += change;
+    if (worked != (running > 0)) share.ranks += change * ranks_.classes[rank_class].beside;
+}
+
+void VirtualDevice::use_engine(Job job) {
+    const auto device = static_cast<std::size_t>(class_of(job.stream).device);
+    const Engine engine = streams_[static_cast<std::size_t>(job.stream)].queue.front().engine;
+    job.share = 1 + device * kEngines + static_cast<std::size_t>(engine);
+    const Time duration = std::exchange(job.on_engine, 0);
+    begin(job, duration);
 }
 
 void VirtualDevice::hosts_wait() {
     if (waiting_ || running_work_ > 0) return;
     waiting_ = true;
     if (!std::exchange(slowed_, false)) return;
+    Share& share = shares_.front();
     std::vector<Job> jobs;
-    for (; !running_.empty(); running_.pop()) jobs.push_back(running_.top());
+    for (; !share.running.empty(); share.running.pop()) jobs.push_back(share.running.top());
     for (Job& job : jobs) {
-        job.finish = service_ + (job.finish - service_) / std::exchange(job.beside_work, 1);
-        running_.push(job);
+        job.finish = share.service + (job.finish - share.service) / std::exchange(job.beside_work, 1);
+        share.running.push(job);
     }
 }
 
@@ -118,6 +154,7 @@ void VirtualDevice::end(const Job& job) {
         host_works_[static_cast<std::size_t>(job.host)] = false;
         return;
     }
+    if (job.on_engine > 0) return use_engine(job);  // its latency has ended
     if (job.stream >= 0) {
         end_head(job.stream);
         start_heads(job.stream / plan::kStreams);
@@ -187,7 +224,14 @@ bool VirtualDevice::start_head(device::StreamIndex stream) {
     job.ranks = static_cast<int>(members(ranks_, stream / plan::kStreams));
     const Time waking = this->waking(stream, job.ranks);
     state.start += waking;
-    begin(job, waking + head.duration);
+    if (ranks_.share_devices && head.engine != Engine::none)
+        job.on_engine = std::max<Time>(head.duration - head.latency, 0);
+    const Time before = waking + head.duration - job.on_engine;
+    if (before > 0) {
+        begin(job, before);
+    } else {
+        use_engine(job);
+    }
     return false;
 }
 
@@ -200,13 +244,17 @@ Time VirtualDevice::waking(device::StreamIndex stream, int ranks) {
             freed_ -= ranks;
             return 0;
         }
-        return running_ranks_ < static_cast<std::int64_t>(cores_.count) * ranks_.nodes ? cores_.wake : 0;
+        return shares_.front().ranks < static_cast<std::int64_t>(cores_.count) * ranks_.nodes ? cores_.wake
+                                                                                              : 0;
     }
     if (freed_ > 0) return 0;
-    const auto first = streams_.begin() + stream / plan::kStreams * plan::kStreams;
-    const bool works = std::any_of(first, first + plan::kStreams, [&](const StreamState& other) {
-        return other.busy && other.queue.front().takes_core &&
-               &other != &streams_[static_cast<std::size_t>(stream)];
+    const auto& on_device = ranks_.devices[static_cast<std::size_t>(class_of(stream).device)];
+    const bool works = std::any_of(on_device.begin(), on_device.end(), [&](int rank_class) {
+        const auto first = streams_.begin() + rank_class * plan::kStreams;
+        return std::any_of(first, first + plan::kStreams, [&](const StreamState& other) {
+            return other.busy && other.queue.front().takes_core &&
+                   &other != &streams_[static_cast<std::size_t>(stream)];
+        });
     });
     return works ? 0 : cores_.wake;
 }

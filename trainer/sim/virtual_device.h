@@ -5,9 +5,12 @@
 // An item begins when it heads its stream and what it waits for has happened. A collective then waits for the
 // other members of its communicator and ends for all at the same time. If ranks share cores, all running work
 // gets an equal part of them: `service` is the time that work would have got alone, and all running work
-// gains it at the same rate. Copies to and from a disk take no core and run beside everything.
+// gains it at the same rate. If ranks share a device, each of those that it works for gets an equal part of
+// its kernels' rate, and so of each direction of its bus; the latency of an item takes none of it. Copies
+// to and from a disk take no core and run beside everything.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <deque>
 #include <limits>
@@ -23,10 +26,16 @@ namespace shardscope::trainer::sim {
 using Time = std::int64_t;
 inline constexpr Time kNever = std::numeric_limits<Time>::max();
 
+// What an item uses of its device, which the ranks of one device share.
+enum class Engine : std::uint8_t { kernels, to_device, to_host, none };
+inline constexpr std::size_t kEngines = 3;
+
 struct StreamItem {
     enum class Kind : std::uint8_t { work, collective, mark };
     Kind kind = Kind::mark;
-    Time duration = 0;       // if it runs alone; for a collective, from the last member's arrival
+    Time duration = 0;  // if it runs alone; for a collective, from the last member's arrival
+    Engine engine = Engine::none;
+    Time latency = 0;        // the part of its duration before it uses the engine
     int communicator = -1;   // collective: index into RankClasses::communicators
     double beside_work = 1;  // collective: factor of its duration while the hosts work
     bool takes_core = true;  // of the device or, on a processor, one of its cores
@@ -93,16 +102,32 @@ class VirtualDevice {
         int ranks = 0;
         device::StreamIndex stream = -1;
         int communicator = -1, host = -1;  // exactly one of the three
+        std::size_t share = 0;             // index into shares_
+        Time on_engine = 0;                // what it will use of its engine after its latency
         double beside_work = 1;
         bool operator>(const Job& other) const {
             return finish != other.finish ? finish > other.finish : order > other.order;
         }
     };
 
-    double rate() const;
+    // What running work gains service from at one rate: the cores with all that nothing slows, or one engine
+    // of devices that look the same.
+    struct Share {
+        std::priority_queue<Job, std::vector<Job>, std::greater<>> running;
+        std::int64_t ranks = 0;  // that it works for: on all nodes, or on one device
+        double service = 0;
+    };
+
+    double rate(const Share& share) const;
+    Time next(const Share& share) const;
     void begin(Job job, Time duration);
     void begin_beside(device::StreamIndex stream, Time duration);
+    void use_engine(Job job);
+    void count(const Job& job, int change);
     void end(const Job& job);
+    const RankClass& class_of(device::StreamIndex stream) const {
+        return ranks_.classes[static_cast<std::size_t>(stream / plan::kStreams)];
+    }
     void end_head(device::StreamIndex stream);
     void start_heads(int rank_class);
     bool start_head(device::StreamIndex stream);
@@ -122,18 +147,18 @@ class VirtualDevice {
         std::deque<int> next;  // communicators whose message waits for it
     };
     std::vector<Link> links_;
-    std::vector<bool> host_works_;  // by class
-    std::vector<bool> in_turn_;     // by class: an exclusive item runs
-    using Jobs = std::priority_queue<Job, std::vector<Job>, std::greater<>>;
-    Jobs running_, beside_;  // beside_: what takes no core
-    std::int64_t running_ranks_ = 0;
+    std::vector<bool> host_works_;                                       // by class
+    std::vector<bool> in_turn_;                                          // by class: an exclusive item runs
+    std::priority_queue<Job, std::vector<Job>, std::greater<>> beside_;  // what takes no core
+    std::vector<Share> shares_;
+    // By class: its running work, where devices are shared.
+    std::vector<std::array<int, kEngines>> on_engines_;
     int running_work_ = 0;    // kernels, copies and memsets
     bool waiting_ = false;    // the hosts
     bool slowed_ = false;     // a collective beside their work runs
     std::int64_t freed_ = 0;  // ranks whose work ended just now and whose cores have no new work yet
     std::uint64_t jobs_ = 0;
     Time now_ = 0;
-    double service_ = 0;
 };
 
 }  // namespace shardscope::trainer::sim

@@ -34,8 +34,9 @@ TEST(CommandLine, VersionIsTheProjectsAndTheSchemas) {
 TEST(CommandLine, HelpListsEveryKeyInItsSection) {
     const std::map<std::string, std::vector<std::string>> sections = {
         {"run",
-         {"steps", "seed", "ranks", "device", "processes", "comm", "sums", "timeout", "workers",
-          "blas_threads", "memory_limit", "memory_reserve", "trace", "trace_parts", "overwrite", "counters"}},
+         {"steps", "seed", "ranks", "ranks_per_device", "device", "processes", "comm", "sums", "timeout",
+          "workers", "blas_threads", "memory_limit", "memory_reserve", "trace", "trace_parts", "overwrite",
+          "counters"}},
         {"sim", {"cluster", "slow_rank", "slow_link", "trace_ranks"}},
         {"model",
          {"type", "name", "width", "layers", "bias", "heads", "kv_heads", "context", "vocabulary", "dropout",

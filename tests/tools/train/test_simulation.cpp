@@ -14,6 +14,7 @@ namespace TEST_FILE {
 
 namespace fs = std::filesystem;
 using ::testing::AllOf;
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -155,6 +156,30 @@ TEST(Simulation, ASweepComparesCommunicationHooks) {
     }
 }
 
+// Four devices with a rank each, and with two: small kernels leave the device idle between launches.
+TEST(Simulation, ASweepComparesRanksPerDevice) {
+    const TemporaryFolder folder;
+    Words words = {"sweep", sample("mlp.toml"), "--run.device=sim", "--run.steps=12", "--sim.cluster=h100_ib",
+                   "--run.ranks=4,8", "--run.ranks_per_device=1,2", "-o", folder / "out"};
+    const Json runs = train_json(words).at("runs");
+    ASSERT_EQ(runs.size(), 4u);
+    const Json &alone = runs[0], &shared = runs[3];
+    EXPECT_GT(shared.at("items_per_second").get<double>(), 1.2 * alone.at("items_per_second").get<double>());
+    EXPECT_GT(shared.at("utilization_percent").get<double>(), alone.at("utilization_percent").get<double>());
+    EXPECT_GT(alone.at("utilization_percent").get<double>(), 0);
+    EXPECT_LE(shared.at("utilization_percent").get<double>(), 100);
+    // The trace says which ranks share a device.
+    const Json use = trace_json({"utilization", shared.at("trace").get<std::string>()});
+    EXPECT_EQ(use.at("job").at("devices"), 4);
+    EXPECT_EQ(use.at("hosts").at(0).at("devices").at(3).at("ranks"), "6,7");
+    words.emplace_back("--overwrite");
+    EXPECT_THAT(train(words).out, ContainsRegex("samples/s +utilization %"));
+
+    const Outcome one = train(simulation({"--sim.cluster=h100_ib", "--run.ranks=8", "--run.ranks_per_device=2"}));
+    EXPECT_THAT(one.err, HasSubstr("(1 node of up to 8 × NVIDIA H100 80GB HBM3, 2 ranks on each)"));
+    EXPECT_THAT(one.out, HasSubstr("Devices: 4, each with 2 ranks; a kernel of theirs runs for "));
+}
+
 TEST(Simulation, RefusesImpossibleJobs) {
     const TemporaryFolder folder;
     const auto refused = [&](const Words& more, const std::string& why) {
@@ -166,6 +191,9 @@ TEST(Simulation, RefusesImpossibleJobs) {
     refused({"--sim.cluster=h200"}, "command line: sim.cluster: there is no cost model \"h200\"");
     refused({"--sim.cluster=h200_nvlink", "--run.ranks=9"},
             "command line: run.ranks: 9 ranks do not fit the 8 devices of the cluster h200_nvlink");
+    refused({"--sim.cluster=h100_ib", "--run.ranks_per_device=3"},
+            "command line: run.ranks_per_device: 4 ranks cannot be divided among devices of 3 ranks each");
+    refused({"--run.ranks_per_device=2"}, "run.ranks_per_device: the ranks of a node of the cluster laptop share");
     refused({"--run.comm=local"}, "run.comm: the cost model decides how the collectives of a simulation run");
     refused({"--sim.slow_rank=4:2"}, "sim.slow_rank: there is no rank 4; use 0 to 3");
     refused({"--sim.slow_link=inter@1:0.5"}, "sim.slow_link: there is no node 1");

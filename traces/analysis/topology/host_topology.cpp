@@ -169,17 +169,23 @@ std::vector<RankGpu> gpus_of_ranks(const store::Trace& trace, const std::vector<
         gpus[counters.rank[i]] = {counters.device[i], true};
         unknown.erase(counters.rank[i]);
     }
-    for (const HostTopology& host : hosts) {
-        std::vector<int> visible;
+    std::map<std::string_view, std::vector<int>> visible;  // by host
+    for (const HostTopology& host : hosts)
         for (const TopologyNode& node : host.nodes)
-            if (node.gpu && node.visible) visible.push_back(node.number);
-        std::size_t place = 0;
-        for (std::size_t r = 0; r < gpus.size(); ++r) {
-            if (trace.ranks[r].host != host.host) continue;
-            const int local = trace.ranks[r].local_rank;
-            const std::size_t wanted = local >= 0 ? static_cast<std::size_t>(local) : place;
-            ++place;
-            if (!gpus[r].told && wanted < visible.size()) gpus[r].number = visible[wanted];
+            if (node.gpu && node.visible) visible[host.host].push_back(node.number);
+    const std::size_t sharing = std::max(
+        schema::number_of<std::size_t>(trace.config_value("run.ranks_per_device")).value_or(1), std::size_t{1});
+    std::map<std::string_view, std::size_t> ranks_of;  // by host, so far
+    for (std::size_t r = 0; r < gpus.size(); ++r) {
+        const store::Rank& rank = trace.ranks[r];
+        const std::size_t place = ranks_of[rank.host]++;
+        const std::size_t wanted =
+            (rank.local_rank >= 0 ? static_cast<std::size_t>(rank.local_rank) : place) / sharing;
+        if (gpus[r].told) continue;
+        if (const auto here = visible.find(rank.host); here != visible.end()) {
+            if (wanted < here->second.size()) gpus[r].number = here->second[wanted];
+        } else if (sharing > 1) {
+            gpus[r].number = static_cast<int>(wanted);
         }
     }
     return gpus;
