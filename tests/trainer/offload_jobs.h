@@ -17,13 +17,14 @@ inline constexpr job::Offload kOptimizer{true, false}, kActivations{false, true}
 #ifdef SHARDSCOPE_SANITIZED
 inline const std::vector<job::Offload> kOffloads = {kBoth};
 inline const std::vector<job::FsdpLayout> kLayouts = {job::FsdpLayout::fsdp1, job::FsdpLayout::fsdp2};
-inline constexpr std::uint64_t kDelays = 1;
+inline constexpr bool kShort = true;
 #else
 inline const std::vector<job::Offload> kOffloads = {kOptimizer, kActivations, kBoth};
 inline const std::vector<job::FsdpLayout> kLayouts = {job::FsdpLayout::fsdp1, job::FsdpLayout::fsdp2,
                                                       job::FsdpLayout::lean};
-inline constexpr std::uint64_t kDelays = 3;
+inline constexpr bool kShort = false;
 #endif
+inline constexpr std::uint64_t kDelays = kShort ? 1 : 3;
 
 // Of 4 layers, whose samples are so many that what a layer saves is offloaded.
 inline job::Job gpt(const SampleText& text, job::ParallelMode mode, int ranks) {

@@ -62,6 +62,7 @@ TEST_F(HostFiles, ChangeNoBit) {
              job.train.freeze = job::parse_modules("path:blocks.0,blocks.1.norm_1");
          }}};
     for (const auto& [name, change] : changes) {
+        if (testing::kShort && &change != &changes[1].second) continue;
         SCOPED_TRACE(name);
         for (const job::ParallelMode mode : {job::ParallelMode::none, job::ParallelMode::ddp}) {
             job::Job job = gpt(mode, mode == job::ParallelMode::none ? 1 : 2);

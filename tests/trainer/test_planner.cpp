@@ -350,5 +350,39 @@ TEST(Planner, AnatomyIsThePapers) {
     EXPECT_EQ(optimizer.simulated, 8 * p / 2);  // the fp32 parameters count as parameters there
 }
 
+// Of a host that is too small for the optimizer: what the ring and the gradients take still fits.
+TEST(Planner, FindsThatFilesMakeRoom) {
+    const auto rows_on = [](double memory) {
+        sim::Cluster cluster = testing::round_cluster();
+        cluster.host.memory = memory;
+        const Planned planned("[memory]\noffload = \"optimizer\"\nnvme = \"/nvme\"\n", cluster);
+        return planned.search({{"fsdp.cpu_offload", {"false"}}, {"memory.offload", {"optimizer"}}});
+    };
+    const auto host_of = [](const Row& row) {
+        return row.peak.spaces[static_cast<std::size_t>(plan::MemorySpace::pinned)] +
+               row.peak.spaces[static_cast<std::size_t>(plan::MemorySpace::host)];
+    };
+    std::int64_t least = std::numeric_limits<std::int64_t>::max(), least_with_files = least;
+    int ranks = 0;
+    for (const Row& row : rows_on(0)) {
+        if (!row.can_be()) continue;
+        ranks = row.job.run.ranks;
+        std::int64_t& own = row.job.memory.nvme.empty() ? least : least_with_files;
+        own = std::min(own, host_of(row));
+    }
+    ASSERT_LT(1.2 * static_cast<double>(least_with_files), static_cast<double>(least));
+    int in_files = 0;
+    for (const Row& row : rows_on(static_cast<double>(least * ranks) - 1)) {
+        if (!row.can_be()) continue;
+        if (row.job.memory.nvme.empty()) {
+            EXPECT_FALSE(row.fits());
+            EXPECT_THAT(row.reason, HasSubstr("the host's memory is full"));
+        } else {
+            in_files += row.fits() ? 1 : 0;
+        }
+    }
+    EXPECT_GT(in_files, 0);
+}
+
 }  // namespace TEST_FILE
 }  // namespace shardscope::trainer::planner

@@ -338,14 +338,13 @@ TEST(SimTimes, AnAllocationBeyondTheLimitWaitsForBlocksOrEndsTheRun) {
     }
 }
 
-// Of 3072 bytes of a node's disks each of two ranks has 1536, in blocks of 512.
-TEST(SimTimes, FilesBeyondTheDiskEndTheRun) {
+// Of 3072 bytes of a node's disks, or of its memory, each of two ranks has 1536, in blocks of 512.
+TEST(SimTimes, WhatIsBeyondTheDiskOrTheHostEndsTheRun) {
     Cluster cluster = testing::round_cluster();
-    cluster.disk.capacity = 3072;
-    const auto run = [&](std::int64_t bytes) {
+    cluster.disk.capacity = cluster.host.memory = 3072;
+    const auto run = [&](std::int64_t bytes, plan::MemorySpace first, plan::MemorySpace second) {
         HandPlan plan;
-        plan.allocate(1024, plan::Stream::host, plan::MemorySpace::disk)
-            .allocate(bytes, plan::Stream::host, plan::MemorySpace::disk);
+        plan.allocate(1024, plan::Stream::host, first).allocate(bytes, plan::Stream::host, second);
         plan.free(0).free(1);
         try {
             simulate(testing::script_of(plan, {.ranks = 2, .shard = 2}), cluster, {});
@@ -354,8 +353,16 @@ TEST(SimTimes, FilesBeyondTheDiskEndTheRun) {
         }
         return std::string();
     };
-    EXPECT_EQ(run(400), "");
-    EXPECT_THAT(run(600),
+    constexpr auto kDisk = plan::MemorySpace::disk, kHost = plan::MemorySpace::host,
+                   kPinned = plan::MemorySpace::pinned;
+    EXPECT_EQ(run(400, kDisk, kDisk), "");
+    EXPECT_EQ(run(400, kHost, kPinned), "");
+    EXPECT_EQ(run(1024, kHost, kDisk), "");
+    EXPECT_THAT(
+        run(600, kHost, kPinned),
+        HasSubstr("step 0, rank 0: the host's memory is full: 600 bytes for buffer 1 (none) do not fit "
+                  "into the 1536 bytes of host.memory of round that each rank of a node has;"));
+    EXPECT_THAT(run(600, kDisk, kDisk),
                 HasSubstr("step 0, rank 0: the disk is full: 600 bytes for buffer 1 (none) do not fit "
                           "into the 1536 bytes of disk.capacity of round that each rank of a node has;"));
 }

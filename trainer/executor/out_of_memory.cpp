@@ -21,12 +21,16 @@ void throw_out_of_memory(const plan::Plan& plan, const plan::Op& op, const Memor
                                buffer.category == plan::MemoryCategory::communication;
         moment += fmt::format(", {} unit {} ({})", gathering ? "gathering" : "in", op.unit, shortage.unit);
     }
-    if (buffer.space == plan::MemorySpace::disk) {
-        throw OutOfMemory(
-            fmt::format("step {}, rank {}: the disk is full: {} bytes for {} ({}) do not fit {}; free space "
-                        "there, name a "
-                        "folder on another disk or make the model smaller",
-                        shortage.step, shortage.rank, buffer.bytes, buffer.name, moment, shortage.place));
+    const bool of_disk = buffer.space == plan::MemorySpace::disk;
+    if (of_disk || shortage.of_host) {
+        throw OutOfMemory(fmt::format(
+            "step {}, rank {}: the {} is full: {} bytes for {} ({}) do not fit {}; {} or make the model "
+            "smaller",
+            shortage.step, shortage.rank, of_disk ? "disk" : "host's memory", buffer.bytes, buffer.name,
+            moment, shortage.place,
+            of_disk
+                ? "free space there, name a folder on another disk"
+                : "leave more on the device (memory.offload, fsdp.cpu_offload), use files (memory.nvme)"));
     }
     const std::string sentence = fmt::format(
         "step {}, rank {}: out of memory: {} bytes for {} ({}) do not fit {}; allocated are {} bytes ({}) of "

@@ -19,6 +19,7 @@ struct MemoryShortage {
     const plan::AllocationCounter& counter;  // counts the buffers that are alive now
     std::int64_t reserved = 0;               // bytes, by the allocator, on the device
     std::int64_t room = 0;                   // OutOfMemory::room
+    bool of_host = false;                    // a simulated host has no more
 };
 
 // Throws OutOfMemory. `op` is an allocation.

@@ -117,6 +117,7 @@ void read_host(FigureReader& read, HostModel& host) {
     read.positive("host", "flops", "the operations a second of what the host does itself", host.flops);
     read.positive("host", "memory_bandwidth", "the bytes per second of a host's memory",
                   host.memory_bandwidth);
+    read.positive("host", "memory", "the bytes of a node's memory", host.memory, Presence::optional);
     read.positive("host", "batch_bandwidth", "the bytes per second of batches that the host makes",
                   host.batch_bandwidth, Presence::optional);
 }

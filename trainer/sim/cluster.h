@@ -82,6 +82,7 @@ struct HostModel {
     double grow = 0;              // added to `allocate` if the allocator takes new memory from the device
     double flops = 0;             // per second, for kernels that the host runs (optimizer under offload)
     double memory_bandwidth = 0;  // for those kernels, and for copies on the host
+    double memory = 0;            // bytes of a node, which its ranks share; 0: unknown
     double batch_bandwidth = 0;   // bytes/s at which it makes batches; 0: memory_bandwidth
     // The thread carries out the work of all streams itself, one item after another, as PyTorch does without
     // a GPU; never read from a file.

@@ -25,9 +25,10 @@ std::array<device::StreamIndex, plan::kStreams> streams_of(int rank_class) {
     return streams;
 }
 
-// Of each rank of a node.
-double disk_room(const Walk& walk) {
-    return walk.cluster.disk.capacity / walk.cluster.sharers(walk.script.mesh.ranks);
+// Each rank of a node has an equal part.
+VirtualMemory::Rooms rooms_of(const Walk& walk) {
+    const int ranks = walk.cluster.sharers(walk.script.mesh.ranks);
+    return {walk.cluster.host.memory / ranks, walk.cluster.disk.capacity / ranks};
 }
 
 }  // namespace
@@ -37,9 +38,11 @@ void VirtualMemory::wait(device::StreamEvent event) {
 }
 
 std::byte* VirtualMemory::take(int /*rank*/, plan::MemorySpace space, std::int64_t bytes, bool /*poisoned*/) {
-    if (space == plan::MemorySpace::disk) {
-        if (disk_room_ > 0 && disk_used_ + static_cast<double>(bytes) > disk_room_) return nullptr;
-        disk_used_ += static_cast<double>(bytes);
+    if (space != plan::MemorySpace::device) {
+        const auto place = space == plan::MemorySpace::disk ? &Rooms::disk : &Rooms::host;
+        const double used = used_.*place + static_cast<double>(bytes);
+        if (rooms_.*place > 0 && used > rooms_.*place) return nullptr;
+        used_.*place = used;
     }
     // Every block of a run has a different address; the memory there is never accessed.
     return reinterpret_cast<std::byte*>(
@@ -47,7 +50,7 @@ std::byte* VirtualMemory::take(int /*rank*/, plan::MemorySpace space, std::int64
 }
 
 HostWalk::HostWalk(Walk& walk, int rank_class)
-    : VirtualMemory(walk.device, disk_room(walk)),
+    : VirtualMemory(walk.device, rooms_of(walk)),
       PlanWalk(*this, rank_class, streams_of(rank_class), {.device_limit = walk.memory_limit}),
       walk_(walk),
       class_(rank_class),
@@ -192,10 +195,14 @@ void HostWalk::explain(const plan::Op& op, bool by_limit, executor::MemoryShorta
     shortage.rank = self().representative;
     if (op.unit >= 0) shortage.unit = walk_.script.unit_names[static_cast<std::size_t>(op.unit)];
     shortage.place = by_limit ? walk_.memory_place : "into any memory";
-    if (buffer_of(op).space == plan::MemorySpace::disk) {
-        shortage.place =
-            fmt::format("into the {:.0f} bytes of disk.capacity of {} that each rank of a node has",
-                        disk_room(walk_), walk_.cluster.name);
+    const plan::MemorySpace space = buffer_of(op).space;
+    if (space != plan::MemorySpace::device) {
+        const bool disk = space == plan::MemorySpace::disk;
+        const Rooms rooms = rooms_of(walk_);
+        shortage.of_host = !disk;
+        shortage.place = fmt::format("into the {:.0f} bytes of {} of {} that each rank of a node has",
+                                     disk ? rooms.disk : rooms.host, disk ? "disk.capacity" : "host.memory",
+                                     walk_.cluster.name);
     }
     shortage.remedy = walk_.memory_remedy;
     shortage.room = walk_.memory_limit;

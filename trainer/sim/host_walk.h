@@ -32,8 +32,11 @@ struct Walk {
 // would have to wait is retried later.
 class VirtualMemory : public device::MemoryDevice {
   public:
-    // `disk_room`: bytes of the rank's files; 0: no limit.
-    VirtualMemory(const VirtualDevice& device, double disk_room) : device_(device), disk_room_(disk_room) {}
+    // Bytes that a rank may have in its node's memory and in files; 0: no limit.
+    struct Rooms {
+        double host = 0, disk = 0;
+    };
+    VirtualMemory(const VirtualDevice& device, Rooms rooms) : device_(device), rooms_(rooms) {}
     bool happened(device::StreamEvent event) override { return device_.happened(event); }
     void wait(device::StreamEvent event) override;
     device::StreamEvent poison(device::StreamIndex, const device::Waits&, std::byte*, std::int64_t) override {
@@ -44,8 +47,8 @@ class VirtualMemory : public device::MemoryDevice {
 
   private:
     const VirtualDevice& device_;
-    const double disk_room_;
-    double disk_used_ = 0;  // what is given back is at the run's end
+    const Rooms rooms_;
+    Rooms used_;  // what is given back is at the run's end
     std::uint64_t next_address_ = std::uint64_t{1} << 40;
 };
 
