@@ -98,7 +98,8 @@ void VirtualDevice::begin(Job job, Time duration) {
     share.running.push(job);
 }
 
-// A rank counts once, however many of its streams use the engine: alone they would not slow each other either.
+// A rank counts once, however many of its streams use the engine: alone they would not slow each other
+// either.
 void VirtualDevice::count(const Job& job, int change) {
     Share& share = shares_[job.share];
     if (job.share == 0) {
@@ -226,7 +227,7 @@ Time VirtualDevice::waking(device::StreamIndex stream, int ranks) {
             return 0;
         }
         return shares_.front().ranks < static_cast<std::int64_t>(cores_.count) * ranks_.nodes ? cores_.wake
-                                                                                               : 0;
+                                                                                              : 0;
     }
     if (freed_ > 0) return 0;
     const auto& on_device = ranks_.devices[static_cast<std::size_t>(class_of(stream).device)];

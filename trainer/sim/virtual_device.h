@@ -33,10 +33,10 @@ struct StreamItem {
     enum class Kind : std::uint8_t { work, collective, mark };
     Kind kind = Kind::mark;
     Time duration = 0;       // if it runs alone; for a collective, from the last member's arrival
-    Engine engine = Engine::none;
-    Time latency = 0;        // the part of its duration before it uses the engine
     int communicator = -1;   // collective: index into RankClasses::communicators
     double beside_work = 1;  // collective: factor of its duration while the hosts work
+    Engine engine = Engine::none;
+    Time latency = 0;  // the part of its duration before it uses the engine
     device::Waits waits;
     // For the listener.
     const plan::Plan* plan = nullptr;
@@ -147,7 +147,8 @@ class VirtualDevice {
     std::vector<bool> host_works_;  // by class
     std::vector<bool> in_turn_;     // by class: an exclusive item runs
     std::vector<Share> shares_;
-    std::vector<std::array<int, kEngines>> on_engines_;  // by class: its running work, where devices are shared
+    // By class: its work that runs on each engine, if devices are shared.
+    std::vector<std::array<int, kEngines>> on_engines_;
     int running_work_ = 0;    // kernels, copies and memsets
     bool waiting_ = false;    // the hosts
     bool slowed_ = false;     // a collective beside their work runs
