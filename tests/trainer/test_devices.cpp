@@ -45,7 +45,8 @@ TEST(Devices, AProcessUsesTheCoresThatItIsBoundTo) {
 }
 
 TEST(Devices, ProcessesThatCannotShareCoresAreRefused) {
-    EXPECT_THAT(error_of(16, 16, 3, 2), HasSubstr("the 3 processes of this host cannot be divided into groups"));
+    EXPECT_THAT(error_of(16, 16, 3, 2),
+                HasSubstr("the 3 processes of this host cannot be divided into groups"));
     EXPECT_THAT(error_of(4, 16, 4, 2), HasSubstr("bound to 4 of the 16 cores of its host"));
 }
 

@@ -435,7 +435,8 @@ TEST(JobChecks, RanksShareADeviceWhereSomethingCanConnectThem) {
     EXPECT_EQ(with("device = 'cuda'"), "no error");
     EXPECT_EQ(with("device = 'cuda'\ncomm = 'local'"), "no error");
     for (const std::string nccl : {"comm = 'nccl'", "processes = 4"})
-        EXPECT_THAT(with("device = 'cuda'\n" + nccl), HasSubstr("NCCL, which connects processes, refuses two"));
+        EXPECT_THAT(with("device = 'cuda'\n" + nccl),
+                    HasSubstr("NCCL, which connects processes, refuses two"));
 }
 
 TEST(JobChecks, ZeroStagesAreNamesOfStrategies) {

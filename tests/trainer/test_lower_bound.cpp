@@ -89,6 +89,24 @@ TEST_P(LowerBoundOf, IsBelowWhatIsSimulated) {
     }
 }
 
+// The kernels of two ranks on a device take up to twice as long, so that the bound may be half as tight.
+TEST_P(LowerBoundOf, IsBelowWhatIsSimulatedOnSharedDevices) {
+    sim::Cluster cluster = two_a_node(1e9);
+    cluster.ranks_per_device = 2;
+    const Planned planned("", cluster);
+    for (const Axes& schedule : kSchedules) {
+        SCOPED_TRACE(schedule.name);
+        Row row;
+        row.settings = job_of(GetParam(), schedule, kStrategies.front());
+        row.job = planned.job(row.settings);
+        const Row simulated = evaluate({row.settings, ""}, 1, planned.make_job, planned.cluster_of);
+        ASSERT_TRUE(simulated.fits()) << simulated.reason;
+        const double least = LowerBounds().of(row, cluster).seconds;
+        EXPECT_LE(least, simulated.times.step * (1 + 1e-9));
+        EXPECT_GT(least, 0.15 * simulated.times.step);
+    }
+}
+
 INSTANTIATE_TEST_SUITE_P(Meshes, LowerBoundOf, ::testing::ValuesIn(kMeshes),
                          [](const auto& tested) { return tested.param.name; });
 

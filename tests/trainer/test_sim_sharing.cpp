@@ -1,5 +1,5 @@
-// Ranks that share a device of the simulated cluster: Plans of a few operations, whose times are calculated in
-// the comments. A step begins with its range, 1 ns; then each launch takes 1000 ns.
+// Ranks that share a device of the simulated cluster: Plans of a few operations, whose times are calculated
+// in the comments. A step begins with its range, 1 ns; then each launch takes 1000 ns.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -56,7 +56,8 @@ TEST(SimSharing, LatenciesAreNotShared) {
     EXPECT_THAT(work_of(plan, {2, 2}, shared_by(2, 4e-6)), ElementsAre(Done{0, "a", 1'001, 25'001}));
 }
 
-// A kernel of 500 ns leaves the device idle until the next launch, 1000 ns after its own: another rank's fits.
+// A kernel of 500 ns leaves the device idle until the next launch, 1000 ns after its own: another rank's
+// fits.
 TEST(SimSharing, AnotherRankFillsTheGapsBetweenLaunches) {
     HandPlan plan;
     plan.kernel("a", 500).kernel("b", 500);
@@ -148,7 +149,7 @@ TEST(SimSharing, TheRanksOfADeviceShareItsLinks) {
     EXPECT_NEAR(us({0, 1}), 1 + 10 + 0.008, 1e-9);                // 4000 read and written at 1e12
     EXPECT_NEAR(us({0, 8}), 1 + 100 + 80, 1e-9);                  // 4000 at half of the adapter's 1e8
     EXPECT_NEAR(us({0, 1, 8, 9}), 1 + 20 + 100 + 60, 1e-9);       // 6000 at the whole of it
-    cluster.collectives.inside = Algorithm::direct;               // each fetches its own 7000 at half the link
+    cluster.collectives.inside = Algorithm::direct;  // each fetches its own 7000 at half the link
     EXPECT_NEAR(us({0, 1, 2, 3, 4, 5, 6, 7}), 1 + 10 + 14, 1e-9);
 }
 
@@ -178,15 +179,18 @@ TEST(SimSharing, RefusesWhatDoesNotFitOrHasNoDevices) {
     Cluster cluster = shared_by(2);
     cluster.nodes = 1;
     EXPECT_EQ(error(8, cluster), "none");
-    EXPECT_EQ(error(10, cluster),
-              "run.ranks: 10 ranks, 2 on each, do not fit the 4 devices of the cluster round (1 node of 4); use "
-              "fewer, or another sim.cluster");
-    EXPECT_THAT(error(8, [] {
-                    Cluster laptop = load_cluster("laptop");
-                    laptop.ranks_per_device = 2;
-                    return laptop;
-                }()),
-                StartsWith("run.ranks_per_device: the ranks of a node of the cluster laptop share its cores"));
+    EXPECT_EQ(
+        error(10, cluster),
+        "run.ranks: 10 ranks, 2 on each, do not fit the 4 devices of the cluster round (1 node of 4); use "
+        "fewer, or another sim.cluster");
+    EXPECT_THAT(
+        error(8,
+              [] {
+                  Cluster laptop = load_cluster("laptop");
+                  laptop.ranks_per_device = 2;
+                  return laptop;
+              }()),
+        StartsWith("run.ranks_per_device: the ranks of a node of the cluster laptop share its cores"));
 }
 
 }  // namespace TEST_FILE

@@ -73,11 +73,10 @@ std::vector<std::string> notes_of(const job::Job& job) {
 // "h100_ib (128 nodes of 8 × NVIDIA H100 80GB HBM3)"
 std::string cluster_words(const sim::Cluster& cluster, int ranks) {
     const int nodes = cluster.node_of(ranks - 1) + 1;
-    return fmt::format("{} ({} node{} of up to {} × {}{})", cluster.name, grouped(nodes),
-                       nodes == 1 ? "" : "s", cluster.devices, cluster.device.name,
-                       cluster.ranks_per_device > 1
-                           ? fmt::format(", {} ranks on each", cluster.ranks_per_device)
-                           : "");
+    return fmt::format(
+        "{} ({} node{} of up to {} × {}{})", cluster.name, grouped(nodes), nodes == 1 ? "" : "s",
+        cluster.devices, cluster.device.name,
+        cluster.ranks_per_device > 1 ? fmt::format(", {} ranks on each", cluster.ranks_per_device) : "");
 }
 
 class Simulated {

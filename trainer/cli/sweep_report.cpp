@@ -120,10 +120,9 @@ std::string sweep_table(const SweepResult& result) {
                   "peak MiB",  "reserved MiB",        "step ms",   shared.items + "/s", "first loss",
                   "last loss", "collective MiB/step", "exposed ms"};
     const Columns optional = {
-        !result.dry_run && std::any_of(result.rows.begin(), result.rows.end(),
-                                       [](const SweepRow& row) {
-                                           return row.figures && row.figures->utilization_percent;
-                                       }),
+        !result.dry_run &&
+            std::any_of(result.rows.begin(), result.rows.end(),
+                        [](const SweepRow& row) { return row.figures && row.figures->utilization_percent; }),
         result.to_loss.has_value()};
     if (optional.utilization) figures.insert(figures.begin() + kBesideRate, "utilization %");
     if (result.to_loss) figures.push_back(fmt::format("s to loss {}", *result.to_loss));
@@ -170,7 +169,8 @@ std::string sweep_json(const SweepResult& result) {
             run["reserved_bytes"] = row.figures->reserved_bytes;
             run["average_step_us"] = row.figures->step_us;
             run["items_per_second"] = items_per_second(row);
-            if (row.figures->utilization_percent) run["utilization_percent"] = *row.figures->utilization_percent;
+            if (row.figures->utilization_percent)
+                run["utilization_percent"] = *row.figures->utilization_percent;
             run["first_loss"] = row.figures->first_loss;
             run["last_loss"] = row.figures->last_loss;
             run["collective_bytes_per_step"] = row.figures->collective_bytes;

@@ -14,14 +14,14 @@ namespace shardscope::trainer::cli {
 enum class SweepOutcome : std::uint8_t { done, impossible, failed, stopped, not_run };
 
 struct SweepFigures {
-    std::int64_t peak_bytes = 0;           // allocated, on the rank with the largest peak
-    std::int64_t reserved_bytes = 0;       // reserved by a rank's pool, largest of the ranks
-    double step_us = 0;                    // mean over steps and ranks
-    double first_loss = 0, last_loss = 0;  // NaN: there are none (a simulation)
-    double collective_bytes = 0;           // full buffers, per step, mean over ranks
-    double exposed_us = 0;                 // communication outside compute, per step, mean over ranks
+    std::int64_t peak_bytes = 0;                // allocated, on the rank with the largest peak
+    std::int64_t reserved_bytes = 0;            // reserved by a rank's pool, largest of the ranks
+    double step_us = 0;                         // mean over steps and ranks
+    double first_loss = 0, last_loss = 0;       // NaN: there are none (a simulation)
+    double collective_bytes = 0;                // full buffers, per step, mean over ranks
+    double exposed_us = 0;                      // communication outside compute, per step, mean over ranks
     std::optional<double> utilization_percent;  // of the devices, in a simulation
-    double to_loss_us = 0;                 // until SweepResult::to_loss was reached; NaN: it was not
+    double to_loss_us = 0;                      // until SweepResult::to_loss was reached; NaN: it was not
 };
 
 // What the Plan predicts before anything runs.

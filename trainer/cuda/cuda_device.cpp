@@ -41,10 +41,11 @@ CudaDevice::CudaDevice(const device::DeviceSettings& settings, const NcclLibrary
     const auto first = static_cast<std::size_t>(settings_.bootstrap ? settings_.local_rank : 0);
     const auto sharing = static_cast<std::size_t>(settings_.ranks_per_device);
     if (sharing > 1 && settings_.ranks.size() > sharing * gpus_.size()) {
-        throw CudaError(fmt::format("run.ranks_per_device: {} ranks, {} on each GPU, need {} GPUs, and there "
-                                    "{} {}; put more ranks on each, or start fewer",
-                                    settings_.ranks.size(), sharing, settings_.ranks.size() / sharing,
-                                    gpus_.size() == 1 ? "is" : "are", gpus_.size()));
+        throw CudaError(
+            fmt::format("run.ranks_per_device: {} ranks, {} on each GPU, need {} GPUs, and there "
+                        "{} {}; put more ranks on each, or start fewer",
+                        settings_.ranks.size(), sharing, settings_.ranks.size() / sharing,
+                        gpus_.size() == 1 ? "is" : "are", gpus_.size()));
     }
     for (std::size_t i = 0; i < settings_.ranks.size(); ++i) {
         add_rank(settings_.ranks[i], gpus_[(first + i) / sharing % gpus_.size()]);

@@ -96,9 +96,10 @@ int cores_of_process(int usable, int cores, int processes, int sharing) {
                         usable, cores));
     }
     if (processes % sharing != 0) {
-        throw DeviceError(fmt::format("run.ranks_per_device: the {} processes of this host cannot be divided "
-                                      "into groups of {}; choose a divisor of their number",
-                                      processes, sharing));
+        throw DeviceError(
+            fmt::format("run.ranks_per_device: the {} processes of this host cannot be divided "
+                        "into groups of {}; choose a divisor of their number",
+                        processes, sharing));
     }
     return bound ? usable : std::max(1, usable / (processes / sharing));
 }

@@ -126,8 +126,8 @@ void add_times(const sharding::Program& program, const sim::Cluster& cluster, co
     row.tokens_per_s = global * static_cast<double>(shape.tokens) / step;
     row.mfu = model_flops(program) / (step * peak_rate(job, cluster));
     const double items = row.tokens_per_s > 0 ? row.tokens_per_s : row.samples_per_s;
-    row.cost = cluster.device.price_per_hour * (job.run.ranks / cluster.ranks_per_device) / kSecondsPerHour /
-               items * kMillion;
+    const int devices = job.run.ranks / cluster.ranks_per_device;
+    row.cost = cluster.device.price_per_hour * devices / kSecondsPerHour / items * kMillion;
 }
 
 }  // namespace shardscope::trainer::planner

@@ -22,7 +22,8 @@
 //   any           send with its recv          a' + n / w, shared_memory a' + 2 n / w
 //
 // Where the cluster has links of their own for pairs (PairLinks), a and b, A and B are those of the slowest
-// link of the ring through the members in their order, which closes from the last to the first.
+// link of the ring through the members in their order, which closes from the last to the first. Where ranks
+// share devices, b and B are what the members have of a device's links (rank_classes.cpp, part_of_links).
 //
 // (log: of base 2, rounded up; a': A if the group is on several nodes.) To each is added the latency of
 // every collective. Sources: R. Thakur, R. Rabenseifner, W. Gropp, "Optimization of collective communication

@@ -130,21 +130,23 @@ void walk_ring(const std::vector<int>& ranks, const Cluster& cluster, Spread& sp
 // The members of a communicator on one node.
 struct NodeMembers {
     int count = 0;
-    std::map<int, int> on_device;
+    std::map<int, int> on_device;  // by device, if ranks share devices
+
+    bool linked() const { return on_device.size() != 1; }
 };
 
-// The share of a link's bandwidth that the ranks of shared devices leave these members, who all communicate at
-// the same time. A ring enters and leaves a device once, however many of its members are there; where each
+// The share of a link's bandwidth that the ranks of shared devices leave these members, who all communicate
+// at the same time. A ring enters and leaves a device once, however many of its members are there; where each
 // member fetches its own, it has a rank's part of the link. On one device alone there is no link: every byte
 // is read from its memory and written to it.
 double part_of_links(const NodeMembers& members, const plan::Mesh& mesh, const Cluster& cluster) {
-    if (mesh.servers > 0) return 1;  // a server's messages come one after the other
+    if (cluster.ranks_per_device == 1 || mesh.servers > 0) return 1;  // a server's messages do not meet
     int fewest = members.count;
     for (const auto& [device, count] : members.on_device) fewest = std::min(fewest, count);
     const Algorithm inside = cluster.collectives.inside;
     if (inside == Algorithm::direct || inside == Algorithm::shared_memory) fewest = 1;
     const double part = static_cast<double>(fewest) / cluster.ranks_per_device;
-    if (members.on_device.size() > 1) return part;
+    if (members.linked()) return part;
     return part * cluster.device.memory_bandwidth / 2 / cluster.intra.bandwidth;
 }
 
@@ -156,7 +158,7 @@ Spread spread_of(const plan::Mesh& mesh, const std::vector<int>& ranks, const Cl
     for (const int rank : ranks) {
         NodeMembers& here = members_on[cluster.node_of(rank)];
         ++here.count;
-        ++here.on_device[cluster.device_of(rank)];
+        if (cluster.ranks_per_device > 1) ++here.on_device[cluster.device_of(rank)];
     }
     Spread spread;
     spread.members = static_cast<int>(ranks.size());
@@ -168,8 +170,7 @@ Spread spread_of(const plan::Mesh& mesh, const std::vector<int>& ranks, const Cl
     for (const auto& [node, members] : members_on) {
         spread.fullest = std::max(spread.fullest, members.count);
         if (members.count > 1) {
-            const bool linked = members.on_device.size() > 1;
-            const double left = linked ? share_left(slow_links, false, node) : 1;
+            const double left = members.linked() ? share_left(slow_links, false, node) : 1;
             intra = std::min(intra, left * part_of_links(members, mesh, cluster));
         }
         // All ranks of a node share its one link, those of a device its adapter, of which the group's members

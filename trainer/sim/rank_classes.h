@@ -2,9 +2,9 @@
 //
 // Two ranks are in one class if they have the same place in the pipeline, are equally fast and each of their
 // communicators looks the same: it is spread over the nodes in the same way and holds ranks of the same
-// classes; so does their device, if ranks share devices. The coarsest such partition is found by refinement: first all equally fast ranks form a class,
-// which is then split until nothing distinguishes its members. One representative then stands for a class: by
-// symmetry, the other members reach every operation when it does.
+// classes; so does their device, if ranks share devices. The coarsest such partition is found by refinement:
+// first all equally fast ranks form a class, which is then split until nothing distinguishes its members. One
+// representative then stands for a class: by symmetry, the other members reach every operation when it does.
 #pragma once
 
 #include <array>
@@ -42,8 +42,8 @@ struct RankClasses {
     std::vector<CommunicatorClass> communicators;
     std::vector<std::vector<int>> devices;  // those that look the same: the classes of their ranks
     std::vector<int> class_of;              // by rank
-    int nodes = 1;              // number of nodes that the ranks occupy
-    int links = 0;              // of servers
+    int nodes = 1;                          // number of nodes that the ranks occupy
+    int links = 0;                          // of servers
     bool share_devices = false;
 };
 

@@ -22,19 +22,18 @@ constexpr double kEqual = 1e-6;  // relative: core shares do not divide into who
 void check_ranks(const plan::Mesh& mesh, const Cluster& cluster, const SimOptions& options) {
     const int sharing = cluster.ranks_per_device;
     if (sharing > 1 && cluster.device.cores > 0) {
-        throw ClusterError(
-            fmt::format("run.ranks_per_device: the ranks of a node of the cluster {} share its cores, however "
-                        "many they are; omit the key, or use a sim.cluster with GPUs",
-                        cluster.name));
+        throw ClusterError(fmt::format(
+            "run.ranks_per_device: the ranks of a node of the cluster {} share its cores, however many they "
+            "are; omit the key, or use a sim.cluster with GPUs",
+            cluster.name));
     }
     if (cluster.nodes > 0 && mesh.ranks > cluster.nodes * cluster.ranks_of_node()) {
-        throw ClusterError(fmt::format(
-            "run.ranks: {} ranks{} do not fit the {} device{} of the cluster {} ({} node{} of {}); use fewer, "
-            "or "
-            "another sim.cluster",
-            mesh.ranks, sharing > 1 ? fmt::format(", {} on each,", sharing) : "",
-            cluster.nodes * cluster.devices, cluster.nodes * cluster.devices == 1 ? "" : "s", cluster.name,
-            cluster.nodes, cluster.nodes == 1 ? "" : "s", cluster.devices));
+        throw ClusterError(
+            fmt::format("run.ranks: {} ranks{} do not fit the {} device{} of the cluster {} ({} node{} of "
+                        "{}); use fewer, or another sim.cluster",
+                        mesh.ranks, sharing > 1 ? fmt::format(", {} on each,", sharing) : "",
+                        cluster.nodes * cluster.devices, cluster.nodes * cluster.devices == 1 ? "" : "s",
+                        cluster.name, cluster.nodes, cluster.nodes == 1 ? "" : "s", cluster.devices));
     }
     const int nodes = cluster.node_of(mesh.ranks - 1) + 1;
     for (const job::SlowLink& slow : options.slow_links) {
@@ -315,8 +314,9 @@ SimOptions options_of(const job::Job& job, const Cluster& cluster) {
                 " less a reserve of {} ({})", reserve,
                 job.run.memory_reserve >= 0 ? "run.memory_reserve" : "device.reserve, an estimate");
         }
-        options.memory_remedy = sharing > 1 ? "lower run.ranks_per_device, choose a sim.cluster with more, or "
-                                            : "choose a sim.cluster with more, or ";
+        options.memory_remedy = sharing > 1
+                                    ? "lower run.ranks_per_device, choose a sim.cluster with more, or "
+                                    : "choose a sim.cluster with more, or ";
     }
     return options;
 }

@@ -33,11 +33,11 @@ inline constexpr std::size_t kEngines = 3;
 struct StreamItem {
     enum class Kind : std::uint8_t { work, collective, mark };
     Kind kind = Kind::mark;
-    Time duration = 0;  // if it runs alone; for a collective, from the last member's arrival
-    Engine engine = Engine::none;
-    Time latency = 0;        // the part of its duration before it uses the engine
+    Time duration = 0;       // if it runs alone; for a collective, from the last member's arrival
     int communicator = -1;   // collective: index into RankClasses::communicators
     double beside_work = 1;  // collective: factor of its duration while the hosts work
+    Engine engine = Engine::none;
+    Time latency = 0;        // the part of its duration before it uses the engine
     bool takes_core = true;  // of the device or, on a processor, one of its cores
     device::Waits waits;
     // For the listener.
@@ -151,7 +151,7 @@ class VirtualDevice {
     std::vector<bool> in_turn_;                                          // by class: an exclusive item runs
     std::priority_queue<Job, std::vector<Job>, std::greater<>> beside_;  // what takes no core
     std::vector<Share> shares_;
-    // By class: its running work, where devices are shared.
+    // By class: its work that runs on each engine, if devices are shared.
     std::vector<std::array<int, kEngines>> on_engines_;
     int running_work_ = 0;    // kernels, copies and memsets
     bool waiting_ = false;    // the hosts

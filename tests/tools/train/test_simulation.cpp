@@ -159,8 +159,15 @@ TEST(Simulation, ASweepComparesCommunicationHooks) {
 // Four devices with a rank each, and with two: small kernels leave the device idle between launches.
 TEST(Simulation, ASweepComparesRanksPerDevice) {
     const TemporaryFolder folder;
-    Words words = {"sweep", sample("mlp.toml"), "--run.device=sim", "--run.steps=12", "--sim.cluster=h100_ib",
-                   "--run.ranks=4,8", "--run.ranks_per_device=1,2", "-o", folder / "out"};
+    Words words = {"sweep",
+                   sample("mlp.toml"),
+                   "--run.device=sim",
+                   "--run.steps=12",
+                   "--sim.cluster=h100_ib",
+                   "--run.ranks=4,8",
+                   "--run.ranks_per_device=1,2",
+                   "-o",
+                   folder / "out"};
     const Json runs = train_json(words).at("runs");
     ASSERT_EQ(runs.size(), 4u);
     const Json &alone = runs[0], &shared = runs[3];
@@ -175,9 +182,28 @@ TEST(Simulation, ASweepComparesRanksPerDevice) {
     words.emplace_back("--overwrite");
     EXPECT_THAT(train(words).out, ContainsRegex("samples/s +utilization %"));
 
-    const Outcome one = train(simulation({"--sim.cluster=h100_ib", "--run.ranks=8", "--run.ranks_per_device=2"}));
+    const Outcome one =
+        train(simulation({"--sim.cluster=h100_ib", "--run.ranks=8", "--run.ranks_per_device=2"}));
     EXPECT_THAT(one.err, HasSubstr("(1 node of up to 8 × NVIDIA H100 80GB HBM3, 2 ranks on each)"));
     EXPECT_THAT(one.out, HasSubstr("Devices: 4, each with 2 ranks; a kernel of theirs runs for "));
+}
+
+// A device of 80 GB with a reserve that leaves each of two ranks 1 MB, and one rank alone 40 GB.
+TEST(Simulation, TheRanksOfADeviceShareItsMemory) {
+    const auto on = [](const Words& more) {
+        Words words = {"--sim.cluster=h100_ib", "--run.memory_reserve=39999000000"};
+        words.insert(words.end(), more.begin(), more.end());
+        return train(simulation(words));
+    };
+    EXPECT_EQ(on({}).status, 0);
+    const Outcome two = on({"--run.ranks_per_device=2"});
+    EXPECT_EQ(two.status, 1);
+    EXPECT_THAT(two.err,
+                AllOf(HasSubstr("do not fit into the 40000000000 bytes that each of 2 ranks has of a "
+                                "device of the cluster h100_ib less a reserve of 39999000000"),
+                      HasSubstr("lower run.ranks_per_device, choose a sim.cluster with more")));
+    EXPECT_THAT(on({"--run.ranks_per_device=2", "--dry-run"}).err,
+                HasSubstr("exceeds the 1,000,000 bytes that a rank has"));
 }
 
 TEST(Simulation, RefusesImpossibleJobs) {
@@ -193,7 +219,8 @@ TEST(Simulation, RefusesImpossibleJobs) {
             "command line: run.ranks: 9 ranks do not fit the 8 devices of the cluster h200_nvlink");
     refused({"--sim.cluster=h100_ib", "--run.ranks_per_device=3"},
             "command line: run.ranks_per_device: 4 ranks cannot be divided among devices of 3 ranks each");
-    refused({"--run.ranks_per_device=2"}, "run.ranks_per_device: the ranks of a node of the cluster laptop share");
+    refused({"--run.ranks_per_device=2"},
+            "run.ranks_per_device: the ranks of a node of the cluster laptop share");
     refused({"--run.comm=local"}, "run.comm: the cost model decides how the collectives of a simulation run");
     refused({"--sim.slow_rank=4:2"}, "sim.slow_rank: there is no rank 4; use 0 to 3");
     refused({"--sim.slow_link=inter@1:0.5"}, "sim.slow_link: there is no node 1");

@@ -173,8 +173,9 @@ std::vector<RankGpu> gpus_of_ranks(const store::Trace& trace, const std::vector<
     for (const HostTopology& host : hosts)
         for (const TopologyNode& node : host.nodes)
             if (node.gpu && node.visible) visible[host.host].push_back(node.number);
-    const std::size_t sharing = std::max(
-        schema::number_of<std::size_t>(trace.config_value("run.ranks_per_device")).value_or(1), std::size_t{1});
+    const std::size_t sharing =
+        std::max(schema::number_of<std::size_t>(trace.config_value("run.ranks_per_device")).value_or(1),
+                 std::size_t{1});
     std::map<std::string_view, std::size_t> ranks_of;  // by host, so far
     for (std::size_t r = 0; r < gpus.size(); ++r) {
         const store::Rank& rank = trace.ranks[r];
