@@ -182,8 +182,8 @@ TEST(Calibrate, FitsTheDisksThatTheRanksOfANodeShare) {
         plan::Op& op = copies[writes];
         op.kind = plan::OpKind::memcpy;
         op.stream = writes ? plan::Stream::disk_write : plan::Stream::disk_read;
-        op.own = plan::MemcpyOp{
-            static_cast<std::uint8_t>(writes ? traces::schema::kCopyHostToDisk : traces::schema::kCopyDiskToHost)};
+        op.own = plan::MemcpyOp{static_cast<std::uint8_t>(writes ? traces::schema::kCopyHostToDisk
+                                                                 : traces::schema::kCopyDiskToHost)};
         op.bytes = 1'000'000;
         for (std::int64_t i = 0; i < 9; ++i) {
             MeasuredOp& work = runs.back().work.emplace_back();
@@ -204,7 +204,8 @@ TEST(Calibrate, FitsTheDisksThatTheRanksOfANodeShare) {
     ASSERT_NE(residual, fitted.residuals.end());
     EXPECT_NEAR(residual->median_error, 0, 1e-9);
     runs.back().work.clear();
-    EXPECT_EQ(calibrate(runs, {}, sim::load_cluster("laptop"), "fitted").notes.at("disk.write"), "from laptop");
+    EXPECT_EQ(calibrate(runs, {}, sim::load_cluster("laptop"), "fitted").notes.at("disk.write"),
+              "from laptop");
 }
 
 TEST(Calibrate, RecoversTheCollectivesOfAKnownModel) {
