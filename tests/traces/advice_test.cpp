@@ -216,6 +216,35 @@ TEST(Advice, FindsCopiesOnThePath) {
     EXPECT_EQ(find(with_copy(20'000, "true"), "copies-on-path"), nullptr);
 }
 
+// The host waits for a read until the kernel begins.
+TEST(Advice, FindsWaitsForFiles) {
+    const auto with_read = [](std::int64_t ns, const char* folder) {
+        RunBuilder run;
+        configure(run, "memory.nvme", folder);
+        run.step(0, 1, 0, 900'000);
+        run.sink().add(schema::MemcpyRow{.start = 1'000,
+                                         .end = 1'000 + ns,
+                                         .device = 0,
+                                         .stream = 10,
+                                         .correlation = 1,
+                                         .global_pid = RunBuilder::pid(0),
+                                         .bytes = 4096,
+                                         .copy_kind = schema::kCopyDiskToHost});
+        run.sink().add(schema::SynchronizationRow{
+            .start = 1'000, .end = 1'000 + ns, .device = 0, .global_pid = RunBuilder::pid(0)});
+        run.kernel(0, 1'100 + ns, 1'000'000, 20);
+        return advice_of(run);
+    };
+    const AdviceReport report = with_read(300'000, "/mnt/nvme");
+    const Finding* finding = find(report, "file-waits");
+    ASSERT_NE(finding, nullptr);
+    EXPECT_DOUBLE_EQ(figure(*finding, "file_waits"), 300);
+    EXPECT_THAT(finding->job_setting, HasSubstr("memory.nvme"));
+    EXPECT_EQ(find(report, "copies-on-path"), nullptr);
+    EXPECT_EQ(find(with_read(20'000, "/mnt/nvme"), "file-waits"), nullptr);
+    EXPECT_EQ(find(with_read(300'000, ""), "file-waits"), nullptr);
+}
+
 TEST(Advice, FindsAnIdleDeviceWithAllocatedMemory) {
     const auto busy = [](std::int64_t ns) {
         RunBuilder run;

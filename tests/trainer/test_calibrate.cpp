@@ -1,6 +1,7 @@
 // Fitting a cost model: a model's figures are recovered from its own simulations, and real runs can be
 // fitted.
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include <gmock/gmock.h>
@@ -169,6 +170,42 @@ TEST(Calibrate, RecoversTheCopiesOfAKnownModel) {
     const sim::CopyModel found = fitted_to(known, {offloaded(1), offloaded(2)}).cluster.copy;
     EXPECT_NEAR(found.to_device, known.copy.to_device, 0.02 * known.copy.to_device);
     EXPECT_NEAR(found.to_host, known.copy.to_host, 0.02 * known.copy.to_host);
+}
+
+// Both ranks of a node read 1 MB in 0.5 ms and write it in 1 ms, whatever else runs there.
+TEST(Calibrate, FitsTheDisksThatTheRanksOfANodeShare) {
+    Runs runs;
+    runs.push_back(calibrate::measure(*played(resident(2), known_cluster())));
+    const plan::Plan plan;
+    std::array<plan::Op, 2> copies;
+    for (const std::size_t writes : {0, 1}) {
+        plan::Op& op = copies[writes];
+        op.kind = plan::OpKind::memcpy;
+        op.stream = writes ? plan::Stream::disk_write : plan::Stream::disk_read;
+        op.own = plan::MemcpyOp{static_cast<std::uint8_t>(writes ? traces::schema::kCopyHostToDisk
+                                                                 : traces::schema::kCopyDiskToHost)};
+        op.bytes = 1'000'000;
+        for (std::int64_t i = 0; i < 9; ++i) {
+            MeasuredOp& work = runs.back().work.emplace_back();
+            work.plan = &plan;
+            work.op = &op;
+            work.rank = traces::store::RankIndex(static_cast<std::uint16_t>(i % 2));
+            work.start = work.begin = i * 2'000'000;
+            work.end = work.over = work.start + (writes ? 1'000'000 : 500'000);
+            work.busy = 2;
+        }
+    }
+    const Calibration fitted = calibrate(runs, {}, sim::load_cluster("laptop"), "fitted");
+    EXPECT_DOUBLE_EQ(fitted.cluster.disk.read, 4e9);
+    EXPECT_DOUBLE_EQ(fitted.cluster.disk.write, 2e9);
+    EXPECT_EQ(fitted.notes.at("disk.read"), "9 copies measured");
+    const auto of_files = [](const Residual& residual) { return residual.name == "read of a file"; };
+    const auto residual = std::find_if(fitted.residuals.begin(), fitted.residuals.end(), of_files);
+    ASSERT_NE(residual, fitted.residuals.end());
+    EXPECT_NEAR(residual->median_error, 0, 1e-9);
+    runs.back().work.clear();
+    EXPECT_EQ(calibrate(runs, {}, sim::load_cluster("laptop"), "fitted").notes.at("disk.write"),
+              "from laptop");
 }
 
 TEST(Calibrate, RecoversTheCollectivesOfAKnownModel) {

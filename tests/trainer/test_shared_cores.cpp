@@ -29,6 +29,7 @@ class SharedCoresTest : public ::testing::Test {
     std::int32_t add(int rank, DeviceKind kind, std::int64_t start, std::int64_t end) {
         trace_.device.rank.push_back(static_cast<std::uint16_t>(rank));
         trace_.device.kind.push_back(kind);
+        trace_.device.copy_kind.push_back(0);
         trace_.device.start.push_back(start);
         trace_.device.end.push_back(end);
         return static_cast<std::int32_t>(trace_.device.size()) - 1;
@@ -77,6 +78,14 @@ TEST_F(SharedCoresTest, ATransferGetsTheCoresThatKernelsLeave) {
     // Four members on two cores take turns.
     EXPECT_EQ(cores().transfer_ns({400, 900}, 4), 250);
     EXPECT_EQ(cores().transfer_ns({1000, 1200}, 2), 200);
+}
+
+TEST_F(SharedCoresTest, FilesTakeNone) {
+    kernel(0, 100, 300);
+    kernel(1, 200, 250);
+    trace_.device.copy_kind[static_cast<std::size_t>(add(0, DeviceKind::memcpy, 100, 300))] =
+        traces::schema::kCopyDiskToHost;
+    EXPECT_EQ(cores().full(), (IntervalSet{{200, 250}}));
 }
 
 TEST_F(SharedCoresTest, AreOfTheCpuDeviceAndOneProcess) {

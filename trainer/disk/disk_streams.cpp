@@ -98,6 +98,7 @@ void DiskStreams::run() {
             if (delays_) delays_->maybe_sleep();
             lock.lock();
             for (const EndedPiece& each : ended) end_piece(*static_cast<Piece*>(each.piece), each.bytes);
+            for (Queue& queue : queues_) complete(queue);
         } catch (...) {  // the way to the files is gone, and what is under way with it
             if (lock.owns_lock()) lock.unlock();
             return fail(std::current_exception());
@@ -185,7 +186,7 @@ void DiskStreams::end_piece(Piece& piece, std::int64_t bytes) {
     --piece.queue->pieces;
     if (bytes == static_cast<std::int64_t>(piece.bytes)) {
         piece.item->done += bytes;
-        return complete(*piece.queue);
+        return;
     }
     if (error_ || failure_) return;
     const std::string reason = bytes < 0         ? std::generic_category().message(static_cast<int>(-bytes))
@@ -196,13 +197,22 @@ void DiskStreams::end_piece(Piece& piece, std::int64_t bytes) {
                                       transfer.writes ? "write" : "read", piece.bytes, piece.offset, reason)};
 }
 
-// Takes what is done from the front of the queue.
+// Takes what is done from the front of the queue. What ended together had the disk in turn, each for its
+// share of the bytes.
 void DiskStreams::complete(Queue& queue) {
-    while (queue.next > 0 && queue.items.front().done == queue.items.front().transfer.bytes) {
+    std::size_t ended = 0;
+    double bytes = 0;
+    for (; ended < queue.next && queue.items[ended].done == queue.items[ended].transfer.bytes; ++ended)
+        bytes += static_cast<double>(queue.items[ended].done);
+    if (ended == 0) return;
+    const profiler::Ticks now = profiler::ticks();
+    for (; ended > 0; --ended) {
         const Item& item = queue.items.front();
         if (item.transfer.file) {
             const profiler::Ticks start = std::max(item.start, queue.ended);
-            queue.ended = profiler::ticks();
+            const double share = bytes > 0 ? static_cast<double>(item.done) / bytes : 1;
+            queue.ended = start + static_cast<std::uint64_t>(static_cast<double>(now - start) * share);
+            bytes -= static_cast<double>(item.done);
             hooks_.ended(item.transfer, start, queue.ended);
         }
         queue.items.pop_front();

@@ -43,8 +43,7 @@ struct DiskTransfer {
 
 // Called on the streams' thread.
 struct DiskHooks {
-    // A transfer was under way from `start` to `end`, without the time in which an earlier one of its stream
-    // was.
+    // A transfer had its stream from `start` to `end`, after the one before it.
     std::function<void(const DiskTransfer&, profiler::Ticks start, profiler::Ticks end)> ended;
     // A transfer failed; `reason`: a clause. Must lead to fail().
     std::function<void(const DiskTransfer&, const std::string& reason)> failed;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "traces/analysis/communication/matching.h"
+#include "traces/schema/memory_kinds.h"
 #include "traces/store/columns/trace.h"
 #include "trainer/lift/settings.h"
 
@@ -57,7 +58,8 @@ SharedCores::SharedCores(const Trace& trace, const traces::analysis::Communicati
     if (count_ == 0) return;
     std::vector<Interval> work;
     for (std::size_t e = 0; e < trace.device.size(); ++e) {
-        if (trace.device.kind[e] != traces::store::DeviceKind::communication)
+        if (trace.device.kind[e] != traces::store::DeviceKind::communication &&
+            !traces::schema::is_of_file(trace.device.copy_kind[e]))
             work.push_back({trace.device.start[e], trace.device.end[e]});
     }
     for (const auto& [time, active] : counts_of(work)) kernels_.push_back({time, active});

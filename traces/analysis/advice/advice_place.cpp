@@ -180,7 +180,7 @@ std::optional<AdvicePlace> advice_place(const store::Trace& trace, const Selecti
                                   [](std::size_t) { return true; });
     if (any_of(rule, {"straggler", "uneven-ranks"}))
         return longest_piece(trace, selection, PathKind::waiting, "the longest wait for another rank");
-    if (rule == "copies-on-path")
+    if (any_of(rule, {"copies-on-path", "file-waits"}))
         return longest_piece(trace, selection, PathKind::memcpy, "the longest copy on the critical path");
     if (rule == "host-communication") return longest_host_collective(trace, selection);
     if (rule == "data-loader") return longest_load(trace, selection);

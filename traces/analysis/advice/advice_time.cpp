@@ -10,6 +10,8 @@
 #include "traces/analysis/advice/advice_facts.h"
 #include "traces/analysis/base/percentile.h"
 #include "traces/analysis/base/step_windows.h"
+#include "traces/analysis/time/copies.h"
+#include "traces/store/columns/names.h"
 #include "traces/store/columns/trace.h"
 
 namespace shardscope::traces::analysis {
@@ -144,8 +146,42 @@ void host_bound(const AdviceFacts& f, Findings& found) {
     found.push_back(std::move(finding));
 }
 
+// How long the host of a rank waits while files are read and written and no kernel runs.
+double file_waits_us(const AdviceFacts& f) {
+    if (f.config("memory.nvme").empty()) return 0;
+    std::int64_t ns = 0;
+    for (const RankCopies& rank : copies_report(f.trace, f.selection).ranks) {
+        for (const CopyStats& copies : rank.copies) {
+            if (copies.name == store::memcpy_name(schema::kCopyDiskToHost) ||
+                copies.name == store::memcpy_name(schema::kCopyHostToDisk))
+                ns += copies.exposed;
+        }
+    }
+    return f.per_step_us(ns);
+}
+
+void file_waits(const AdviceFacts& f, Findings& found) {
+    const double us = file_waits_us(f);
+    if (f.percent_of_step(us) <= kCopyPercent) return;
+    Finding finding;
+    finding.what = fmt::format("The host waits {}{} ({}) for files while no kernel runs.", us_text(us),
+                               f.a_step(), percent_text(f.percent_of_step(us)));
+    finding.figures = {{"file_waits", us, "us/step"}, {"share_of_step", f.percent_of_step(us), "%"}};
+    finding.change =
+        "Keep in memory what fits there, or read from a faster disk or several as one; more work for each "
+        "update (a larger batch, or more micro-batches) hides more.";
+    finding.job_setting = Settings(f)
+                              .add("memory.nvme", "", "memory.nvme = \"\"")
+                              .add("data.batch", "", "data.batch = ... (larger)")
+                              .text;
+    finding.pytorch = "DeepSpeed: \"offload_optimizer\": {\"device\": \"cpu\"}";
+    finding.expected = "Unknown: the replay does not make disks faster.";
+    found.push_back(std::move(finding));
+}
+
 void offload_copies(const AdviceFacts& f, Findings& found) {
     const double us = f.on_path_us(PathKind::memcpy);
+    if (2 * file_waits_us(f) > us) return;  // file_waits tells it
     const bool offload = offloads(f);
     PathChange change;
     change.factors[static_cast<std::size_t>(PathKind::memcpy)] = 0;
@@ -241,6 +277,7 @@ constexpr AdviceRule kTimeRules[] = {
     {"straggler", "Ranks wait for one rank", straggling_rank},
     {"data-loader", "The data loader is slow", slow_data_loader},
     {"host-bound", "The host does not keep up", host_bound},
+    {"file-waits", "The host waits for files", file_waits},
     {"copies-on-path", "Copies delay the step", offload_copies},
     {"low-occupancy", "Kernels leave most of the device unused", low_occupancy},
     {"idle-device", "A device with allocated memory is idle", idle_device},

@@ -44,6 +44,7 @@ constexpr std::array kPanels = {
     RulePanel{"data-loader", "summary"},
     RulePanel{"host-bound", "idle"},
     RulePanel{"idle-device", "idle"},
+    RulePanel{"file-waits", "copies"},
     RulePanel{"copies-on-path", "idle"},
     RulePanel{"low-occupancy", "kernels"},
     RulePanel{"wrap-too-coarse", "memory"},
