@@ -24,7 +24,7 @@ inline executor::MakeDevice played_device(const PlayedOptions& options = {}) {
         settings.group = options.group;
         settings.timeout_s = options.timeout_s;
         settings.marks = options.marks;
-        return std::make_unique<cuda::CudaDevice>(settings, options.nccl);
+        return executor::with_files(std::make_unique<cuda::CudaDevice>(settings, options.nccl), request);
     };
 }
 
