@@ -25,7 +25,7 @@ inline executor::MakeDevice played_device(const PlayedOptions& options = {}) {
         settings.timeout_s = options.timeout_s;
         settings.ranks_per_device = request.program.job().run.ranks_per_device;
         settings.marks = options.marks;
-        return std::make_unique<cuda::CudaDevice>(settings, options.nccl);
+        return executor::with_files(std::make_unique<cuda::CudaDevice>(settings, options.nccl), request);
     };
 }
 

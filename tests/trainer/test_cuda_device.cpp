@@ -9,10 +9,15 @@
 #include <gtest/gtest.h>
 
 #include "tests/trainer/played_cuda/runtime_api.h"
+#include "trainer/cuda/cuda_device.h"
 #include "trainer/cuda/local_group.h"
 #include "trainer/cuda/local_kernels.h"
 #include "trainer/cuda/stream.h"
+#include "trainer/executor/file_device.h"
+#include "trainer/executor/rank_runner.h"
+#include "trainer/job/job.h"
 #include "trainer/kernels/elements.h"
+#include "trainer/plan/builder.h"
 
 namespace shardscope::trainer::cuda {
 namespace TEST_FILE {
@@ -247,6 +252,46 @@ TEST(LocalKernels, RoundBFloat16Once) {
     buffers.in[1] = buffers.in[2] = small.data();
     reduce_members(buffers, reinterpret_cast<Bf16*>(out.data()), 0, 1, 1.0, nullptr);
     EXPECT_EQ(kernels::to_float(out[0]), 1.0078125F);
+}
+
+// Bytes of 5 from the GPU by pinned memory into a file, and back over bytes of 6.
+TEST(CudaFiles, PassByPinnedMemory) {
+    constexpr std::int64_t kBytes = (1 << 16) + 5;
+    constexpr plan::BufferId kGpu = 0, kPinned = 1, kFile = 2;
+    using traces::schema::MemoryCategory;
+    plan::PlanBuilder builder(plan::PlanKind::setup,
+                              {{"on the GPU", MemoryCategory::other, plan::MemorySpace::device, kBytes},
+                               {"pinned", MemoryCategory::other, plan::MemorySpace::pinned, kBytes},
+                               {"in a file", MemoryCategory::other, plan::MemorySpace::disk, kBytes}});
+    const plan::Arg gpu = builder.whole(kGpu), pinned = builder.whole(kPinned), file = builder.whole(kFile);
+    for (const plan::BufferId buffer : {kGpu, kPinned, kFile})
+        builder.allocate(buffer, plan::Stream::compute);
+    const auto wait_for = [&](plan::Stream stream) {
+        const plan::EventId event = builder.new_event();
+        builder.record(event, stream);
+        builder.host_wait(event);
+    };
+    builder.memset(gpu, plan::Stream::compute, 5);
+    builder.memcpy(pinned, gpu, traces::schema::kCopyDeviceToHost);
+    wait_for(plan::Stream::compute);
+    builder.memcpy(file, pinned, traces::schema::kCopyHostToDisk, plan::Stream::disk_write);
+    wait_for(plan::Stream::disk_write);
+    builder.memset(gpu, plan::Stream::compute, 6);
+    builder.memset(pinned, plan::Stream::host, 6);
+    builder.memcpy(pinned, file, traces::schema::kCopyDiskToHost, plan::Stream::disk_read);
+    wait_for(plan::Stream::disk_read);
+    builder.memcpy(gpu, pinned, traces::schema::kCopyHostToDevice);
+
+    device::DeviceSettings settings;
+    executor::FileDevice device(std::make_unique<CudaDevice>(settings), {::testing::TempDir()});
+    collective::Delays delays(0);
+    const job::Job job;
+    executor::Shared shared{device, delays, {}, job, false, {}, nullptr, nullptr, nullptr};
+    executor::RankRunner runner(0, shared, -1, executor::HostCalls());
+    runner.run(builder.take(), 0);
+    runner.drain();
+    for (const plan::Arg& each : {gpu, file})
+        EXPECT_THAT(runner.contents(each).bytes(), ::testing::Each(std::byte{5}));
 }
 
 }  // namespace TEST_FILE

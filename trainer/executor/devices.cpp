@@ -109,12 +109,18 @@ std::unique_ptr<device::Device> make_device(const DeviceRequest& request) {
     if (job.run.device == job::DeviceKind::sim)
         throw DeviceError(
             "a simulated device computes nothing; set run.device to \"cpu\" or \"cuda\" for this");
-    std::unique_ptr<device::Device> device = job.run.device == job::DeviceKind::cuda
-                                                 ? open_cuda_device(request, request.trace.open())
-                                                 : make_cpu_device(request);
-    if (job.memory.nvme.empty()) return device;
-    return std::make_unique<FileDevice>(
-        std::move(device), FileDeviceOptions{job.memory.nvme, request.recorder, &request.delays});
+    return with_files(job.run.device == job::DeviceKind::cuda
+                          ? open_cuda_device(request, request.trace.open())
+                          : make_cpu_device(request),
+                      request);
+}
+
+std::unique_ptr<device::Device> with_files(std::unique_ptr<device::Device> device,
+                                           const DeviceRequest& request) {
+    const std::string& folder = request.program.job().memory.nvme;
+    if (folder.empty()) return device;
+    return std::make_unique<FileDevice>(std::move(device),
+                                        FileDeviceOptions{folder, request.recorder, &request.delays});
 }
 
 }  // namespace shardscope::trainer::executor

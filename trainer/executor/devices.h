@@ -47,6 +47,10 @@ using MakeDevice = std::function<std::unique_ptr<device::Device>(const DeviceReq
 // Makes the device that run.device names. Throws DeviceError.
 std::unique_ptr<device::Device> make_device(const DeviceRequest& request);
 
+// The device with the files of memory.nvme, if the job has them. Throws DeviceError.
+std::unique_ptr<device::Device> with_files(std::unique_ptr<device::Device> device,
+                                           const DeviceRequest& request);
+
 // The number of this process's CPU workers: the job's setting, else the cores that the process may run on,
 // divided among the processes of its host where they may run on all cores. `processes` may be null. Throws
 // DeviceError.
