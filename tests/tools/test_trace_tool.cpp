@@ -461,7 +461,7 @@ TEST_F(TraceTool, RefusesWrongCommandLines) {
     expect_refused({"summary", run_, "--range", "5ms"}, 2, "no end");
     expect_refused({"summary", run_, "--range", "5ms:5km"}, 2, "\"5km\" is not a time");
     expect_refused({"summary", run_, "--range", "5ms:4ms"}, 2, "empty");
-    expect_refused({"memory", run_, "--space", "gpu"}, 2, "device, pinned or host");
+    expect_refused({"memory", run_, "--space", "gpu"}, 2, "device, pinned, host or disk");
     expect_refused({"memory", run_, "--top", "3"}, 2, "--allocations");
     expect_refused({"memory", run_, "--explain", "--allocations"}, 2, "--explain");
     expect_refused({"compare", run_}, 2, "FILE");
