@@ -190,7 +190,7 @@ void RankRunner::host_wait(const plan::Op& op, device::StreamEvent event) {
         event.stream == index(plan::Stream::disk_read) || event.stream == index(plan::Stream::disk_write);
     const std::int64_t start = for_file ? profiler::monotonic_ns() : 0;
     shared_.device.wait(event);
-    if (for_file && plan().kind != plan::PlanKind::setup)
+    if (for_file && (plan().kind == plan::PlanKind::first || plan().kind == plan::PlanKind::steady))
         file_wait_s_ += 1e-9 * static_cast<double>(profiler::monotonic_ns() - start);
     settle();
     trace_.waited(op, since);

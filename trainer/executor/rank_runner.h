@@ -67,7 +67,7 @@ class RankRunner : public PlanWalk<RankRunner> {
     void drain();  // waits for the rank's streams
 
     const RankTrace& trace() const { return trace_; }
-    double file_wait_s() const { return file_wait_s_; }  // of the host, after set-up
+    double file_wait_s() const { return file_wait_s_; }  // of the host, in steps
     // The loss scale of the next step; null if the job does not scale the loss.
     LossScaler* loss_scaler() { return scaler_ ? &*scaler_ : nullptr; }
 

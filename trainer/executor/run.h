@@ -118,7 +118,7 @@ struct RunResult {
     // count until their last stream use is over) and of what the pool holds.
     std::vector<plan::MemoryPeak> peaks;
     std::vector<std::int64_t> active, reserved;
-    std::vector<double> file_wait_s;  // by rank: for how long its host waited for files after set-up
+    std::vector<double> file_wait_s;  // by rank: for how long its host waited for files in steps
 };
 
 }  // namespace shardscope::trainer::executor

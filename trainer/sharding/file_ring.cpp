@@ -39,10 +39,10 @@ std::optional<std::int64_t> FileRing::room_for(std::int64_t bytes) const {
     return bytes <= first ? std::optional<std::int64_t>(0) : std::nullopt;
 }
 
-std::optional<plan::Arg> FileRing::take(plan::PlanBuilder& builder, std::int64_t bytes, bool waits) {
+std::optional<plan::Arg> FileRing::take(plan::PlanBuilder& builder, std::int64_t bytes, bool may_wait) {
     std::optional<std::int64_t> begin;
     while (!(begin = room_for(bytes))) {
-        if (!waits || places_.empty() || !places_.front().given_back) return std::nullopt;
+        if (!may_wait || places_.empty() || !places_.front().given_back) return std::nullopt;
         for (const plan::EventId event : places_.front().free_after) builder.host_wait(event);
         places_.pop_front();
     }

@@ -18,12 +18,18 @@ class FileRing {
     void set_up(plan::PlanBuilder& builder);
     void begin_plan(plan::PlanBuilder& builder);
 
-    // A place for so many bytes. With `waits` the host waits, if need be, until what was given back is free;
-    // none: there is no room.
-    std::optional<plan::Arg> take(plan::PlanBuilder& builder, std::int64_t bytes, bool waits);
+    // A place for so many bytes; none: the oldest places are in use, or, unless the host `may_wait` for their
+    // users, were given back only.
+    std::optional<plan::Arg> take(plan::PlanBuilder& builder, std::int64_t bytes, bool may_wait);
     // It is free once these streams have done what is enqueued now.
     void give_back(plan::PlanBuilder& builder, const plan::Arg& place,
                    std::initializer_list<plan::Stream> users);
+
+    // Where the oldest place begins; none: it was given back, or there is none.
+    std::optional<std::int64_t> oldest_in_use() const {
+        return places_.empty() || places_.front().given_back ? std::nullopt
+                                                             : std::optional(places_.front().begin);
+    }
 
   private:
     struct Place {

@@ -85,6 +85,11 @@ void HostFiles::begin_plan(plan::PlanBuilder& builder) {
     ring_.begin_plan(builder);
 }
 
+void HostFiles::end_plan() const {
+    if (std::any_of(files_.begin(), files_.end(), [](const File& file) { return file.loaded; }))
+        throw std::logic_error("the ring still has a file that was loaded");
+}
+
 plan::Arg HostFiles::fill(plan::PlanBuilder& builder, plan::BufferId parameters) {
     File& file = of(parameters);
     file.place = ring_.take(builder, file.region(), true).value();
@@ -94,10 +99,10 @@ plan::Arg HostFiles::fill(plan::PlanBuilder& builder, plan::BufferId parameters)
 }
 
 bool HostFiles::read_ahead(plan::PlanBuilder& builder, plan::BufferId parameters, bool with_state,
-                           bool waits) {
+                           bool may_wait) {
     File& file = of(parameters);
     if (file.place.buffer >= 0) return true;
-    const std::optional<plan::Arg> place = ring_.take(builder, file.region(), waits);
+    const std::optional<plan::Arg> place = ring_.take(builder, file.region(), may_wait);
     if (!place) return false;
     const plan::PlanBuilder::Range range(builder, "swap_in");
     file.place = *place;
@@ -114,20 +119,24 @@ bool HostFiles::read_ahead(plan::PlanBuilder& builder, plan::BufferId parameters
     return true;
 }
 
-// What was read ahead and never loaded: the order of the modules was another one.
-void HostFiles::forget_unused(plan::PlanBuilder& builder) {
+// What was read ahead and not loaded: the order of the modules was another one. False: the oldest in the ring
+// is in use.
+bool HostFiles::forget_oldest(plan::PlanBuilder& builder) {
+    const std::optional<std::int64_t> begin = ring_.oldest_in_use();
     for (File& file : files_) {
-        if (file.place.buffer < 0 || file.loaded) continue;
+        if (file.place.buffer < 0 || file.loaded || file.place.offset != begin) continue;
         free(builder, file, {plan::Stream::disk_read});
+        return true;
     }
+    return false;
 }
 
 plan::Arg HostFiles::load(plan::PlanBuilder& builder, plan::BufferId parameters, bool with_state) {
     File& file = of(parameters);
-    if (file.place.buffer >= 0 && with_state && !file.with_state && file.state >= 0) forget_unused(builder);
-    if (!read_ahead(builder, parameters, with_state, true)) {
-        forget_unused(builder);
-        if (!read_ahead(builder, parameters, with_state, true))
+    const bool lacks_state = with_state && !file.with_state && file.state >= 0;
+    if (file.place.buffer >= 0 && lacks_state) free(builder, file, {plan::Stream::disk_read});
+    while (!read_ahead(builder, parameters, with_state, true)) {
+        if (!forget_oldest(builder))
             throw std::logic_error("the ring of files has no room for what must be loaded");
     }
     if (!std::exchange(file.loaded, true)) {
@@ -148,11 +157,9 @@ OptimizerSlot HostFiles::load(plan::PlanBuilder& builder, const OptimizerSlot& s
     return loaded;
 }
 
-void HostFiles::done(plan::PlanBuilder& builder, const OptimizerSlot& slot, bool changed) {
+void HostFiles::updated(plan::PlanBuilder& builder, const OptimizerSlot& slot) {
     File& file = of(slot.parameter.buffer);
-    if (--file.left > 0) return;
-    if (changed) return store(builder, file.parameters);
-    let_go(builder, file.parameters, plan::Stream::pre_unshard);
+    if (--file.left == 0) store(builder, file.parameters);
 }
 
 void HostFiles::store(plan::PlanBuilder& builder, plan::BufferId parameters) {

@@ -29,17 +29,18 @@ class HostFiles {
     // --- in each Plan ------------------------------------------------------------------------------------
     void set_up(plan::PlanBuilder& builder) { ring_.set_up(builder); }
     void begin_plan(plan::PlanBuilder& builder);
+    void end_plan() const;  // throws std::logic_error if something that was loaded is still in the ring
     // New parameters, which store() writes.
     plan::Arg fill(plan::PlanBuilder& builder, plan::BufferId parameters);
-    // Begins to read, where the ring has room: the parameters alone, or what an update needs. `waits`: see
-    // FileRing::take. Returns false if it has none.
-    bool read_ahead(plan::PlanBuilder& builder, plan::BufferId parameters, bool with_state, bool waits);
+    // Begins to read the parameters alone, or what an update needs. Returns false if the ring has no room,
+    // see FileRing::take.
+    bool read_ahead(plan::PlanBuilder& builder, plan::BufferId parameters, bool with_state, bool may_wait);
     // The parameters in the ring, once they are read.
     plan::Arg load(plan::PlanBuilder& builder, plan::BufferId parameters, bool with_state);
     // The slot in the ring.
     OptimizerSlot load(plan::PlanBuilder& builder, const OptimizerSlot& slot, bool with_state);
-    // The slot is not needed any more. With the last one of a file it is written, if it `changed`.
-    void done(plan::PlanBuilder& builder, const OptimizerSlot& slot, bool changed);
+    // The slot is updated: with the last trained one of a file, this is written.
+    void updated(plan::PlanBuilder& builder, const OptimizerSlot& slot);
     void store(plan::PlanBuilder& builder, plan::BufferId parameters);
     // What was loaded is not needed after the work that `user` has now.
     void let_go(plan::PlanBuilder& builder, plan::BufferId parameters, plan::Stream user);
@@ -60,7 +61,7 @@ class HostFiles {
         std::int64_t region() const;  // bytes of the ring for all
     };
     File& of(plan::BufferId parameters);
-    void forget_unused(plan::PlanBuilder& builder);
+    bool forget_oldest(plan::PlanBuilder& builder);
     void free(plan::PlanBuilder& builder, File& file, std::initializer_list<plan::Stream> users);
     static plan::Arg in_ring(const File& file, std::int64_t begin, std::int64_t bytes) {
         return {file.place.buffer, file.place.offset + begin, bytes};

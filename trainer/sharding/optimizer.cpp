@@ -168,6 +168,12 @@ void OptimizerPlanner::allocate_state(plan::PlanBuilder& builder) {
     has_state_ = true;
 }
 
+void OptimizerPlanner::need_state(plan::PlanBuilder& builder) {
+    if (has_state_) return;
+    const plan::PlanBuilder::Scope scope(builder, plan::Phase::optimizer, -1, -1);
+    allocate_state(builder);
+}
+
 void OptimizerPlanner::zero_grad(plan::PlanBuilder& builder) {
     const plan::PlanBuilder::Range range(builder, "Optimizer.zero_grad#" + class_name() + ".zero_grad");
     if (!has_gradients_ || keep_gradients_) return;
@@ -364,10 +370,7 @@ void OptimizerPlanner::step(plan::PlanBuilder& builder) {
     clip(builder);
     if (found) read_overflow(builder, std::exchange(found, {}));
     const plan::PlanBuilder::Range range(builder, "Optimizer.step#" + class_name() + ".step");
-    if (!has_state_) {
-        const plan::PlanBuilder::Scope scope(builder, plan::Phase::optimizer, -1, -1);
-        allocate_state(builder);
-    }
+    need_state(builder);
     const std::vector<SlotPart> parts = parts_of_slots();
     // LARS, LAMB and NovoGrad first compute norms of all parameters, over the shards of all ranks; those of
     // parameters that a tensor group cuts, over it.
@@ -388,7 +391,12 @@ void OptimizerPlanner::step(plan::PlanBuilder& builder) {
     const auto is_updated = [&](const OptimizerSlot& slot) {
         return updated_.contains(static_cast<std::size_t>(&slot - slots_.data()));
     };
-    if (files_) update_from_files(builder);
+    if (files_) {
+        std::vector<std::size_t> left;
+        for (std::size_t s = 0; s < slots_.size(); ++s)
+            if (slots_[s].trained() && !updated_.contains(s)) left.push_back(s);
+        update_slots(builder, left, {});
+    }
     for (const SlotPart& part : parts) {
         if (!part.slot->trained() || is_updated(*part.slot)) continue;
         update(builder, part, norms);

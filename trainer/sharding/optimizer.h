@@ -86,6 +86,9 @@ class OptimizerPlanner {
     void begin_plan(plan::PlanBuilder& builder) {
         if (files_) files_->begin_plan(builder);
     }
+    void end_plan() const {
+        if (files_) files_->end_plan();
+    }
 
     // Adds a slot whose buffers are declared, except for its state, which is declared in `persistent`;
     // returns its index.
@@ -170,8 +173,11 @@ class OptimizerPlanner {
     void update(plan::PlanBuilder& builder, const SlotPart& part, const plan::Tensor& norms);
     // On the host, and its copy to the device.
     void update_slot(plan::PlanBuilder& builder, std::size_t slot);
-    bool read_ahead(plan::PlanBuilder& builder, std::size_t slot, bool waits);
-    void update_from_files(plan::PlanBuilder& builder);  // what is not updated yet
+    // `later`: those that are updated after them.
+    void update_slots(plan::PlanBuilder& builder, const std::vector<std::size_t>& slots,
+                      const std::vector<std::size_t>& later);
+    bool read_ahead(plan::PlanBuilder& builder, std::size_t slot, bool may_wait);
+    void need_state(plan::PlanBuilder& builder);  // allocates it, unless it exists
 
     std::vector<std::string_view> own_state_names() const;  // without what an average keeps
     // Gradients on their way to the host.

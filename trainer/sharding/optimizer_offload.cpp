@@ -20,15 +20,12 @@ constexpr std::int64_t kMostArriving = std::int64_t{64} << 20;  // bytes
 void OptimizerPlanner::arrive(plan::PlanBuilder& builder, std::vector<std::size_t> slots, plan::EventId event,
                               bool complete) {
     std::int64_t bytes = 0;
-    if (files_ && complete && updates_one_by_one()) {
-        if (!has_state_) {
-            const plan::PlanBuilder::Scope scope(builder, plan::Phase::optimizer, -1, -1);
-            allocate_state(builder);
-        }
-        for (const std::size_t slot : slots)
-            if (!read_ahead(builder, slot, true)) break;
-    }
     for (const std::size_t slot : slots) bytes += slots_[slot].gradient.bytes;
+    if (files_ && complete && updates_one_by_one()) {
+        need_state(builder);
+        for (const std::size_t slot : slots)
+            if (!read_ahead(builder, slot, false)) break;  // the host has kernels to launch first
+    }
     arrivals_.push_back({std::move(slots), event, bytes, complete});
     arriving_ += bytes;
     while (arrivals_.size() > kMostArrivals && arriving_ > kMostArriving) take_arrival(builder);
@@ -41,11 +38,21 @@ void OptimizerPlanner::take_arrival(plan::PlanBuilder& builder) {
     builder.host_wait(arrival.event);
     if (!arrival.complete || !updates_one_by_one()) return;
     const plan::PlanBuilder::Range range(builder, "Optimizer.step#" + class_name() + ".step");
-    if (!has_state_) {
-        const plan::PlanBuilder::Scope scope(builder, plan::Phase::optimizer, -1, -1);
-        allocate_state(builder);
+    need_state(builder);
+    update_slots(builder, arrival.slots,
+                 arrivals_.empty() ? std::vector<std::size_t>() : arrivals_.front().slots);
+}
+
+// While one is updated, the next one is read, and more as long as there is room.
+void OptimizerPlanner::update_slots(plan::PlanBuilder& builder, const std::vector<std::size_t>& slots,
+                                    const std::vector<std::size_t>& later) {
+    std::vector<std::size_t> all = slots;
+    all.insert(all.end(), later.begin(), later.end());
+    for (std::size_t i = 0, ahead = 0; i < slots.size(); ++i) {
+        ahead = std::max(ahead, i);
+        while (files_ && ahead < all.size() && read_ahead(builder, all[ahead], ahead <= i + 1)) ++ahead;
+        update_slot(builder, slots[i]);
     }
-    for (const std::size_t slot : arrival.slots) update_slot(builder, slot);
 }
 
 void OptimizerPlanner::update_slot(plan::PlanBuilder& builder, std::size_t slot) {
@@ -54,26 +61,14 @@ void OptimizerPlanner::update_slot(plan::PlanBuilder& builder, std::size_t slot)
     const OptimizerSlot at = files_ ? files_->load(builder, own, true) : own;
     update(builder, {&at, at.segments}, {});
     copy_to_device(builder, at);
-    if (files_) files_->done(builder, own, true);
+    if (files_) files_->updated(builder, own);
     updated_.insert(slot);
 }
 
-bool OptimizerPlanner::read_ahead(plan::PlanBuilder& builder, std::size_t slot, bool waits) {
+bool OptimizerPlanner::read_ahead(plan::PlanBuilder& builder, std::size_t slot, bool may_wait) {
     const OptimizerSlot& own = slots_[slot];
     const plan::PlanBuilder::Scope scope(builder, plan::Phase::optimizer, own.module, own.unit);
-    return files_->read_ahead(builder, own.parameter.buffer, true, waits);
-}
-
-// While one is updated, the next one is read, and more as long as there is room.
-void OptimizerPlanner::update_from_files(plan::PlanBuilder& builder) {
-    std::vector<std::size_t> left;
-    for (std::size_t s = 0; s < slots_.size(); ++s)
-        if (slots_[s].trained() && !updated_.contains(s)) left.push_back(s);
-    for (std::size_t i = 0, ahead = 0; i < left.size(); ++i) {
-        ahead = std::max(ahead, i);
-        while (ahead < left.size() && read_ahead(builder, left[ahead], ahead <= i + 1)) ++ahead;
-        update_slot(builder, left[i]);
-    }
+    return files_->read_ahead(builder, own.parameter.buffer, true, may_wait);
 }
 
 bool OptimizerPlanner::updates_one_by_one() const {
@@ -97,11 +92,17 @@ void OptimizerPlanner::copy_to_device(plan::PlanBuilder& builder, const Optimize
 
 void OptimizerPlanner::copy_parameters(plan::PlanBuilder& builder) {
     if (files_) builder.order(plan::Stream::disk_write, plan::Stream::disk_read);
+    plan::BufferId loaded = -1;  // the file
+    const auto leave = [&] {
+        if (files_ && loaded >= 0) files_->let_go(builder, loaded, plan::Stream::pre_unshard);
+    };
     for (const OptimizerSlot& slot : slots_) {
         if (slot.on_device.buffer < 0) continue;
+        if (slot.parameter.buffer != loaded) leave();
+        loaded = slot.parameter.buffer;
         copy_to_device(builder, files_ ? files_->load(builder, slot, false) : slot);
-        if (files_) files_->done(builder, slot, false);
     }
+    leave();
     builder.order(plan::Stream::pre_unshard, plan::Stream::compute);
 }
 

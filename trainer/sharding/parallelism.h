@@ -77,7 +77,10 @@ class Parallelism : public model::ParameterStore {
     virtual void end_backward() {}
     virtual void optimize() { optimizer_.step(*builder_); }
     virtual void after_optimizer() {}
-    virtual void end_step() { builder_ = nullptr; }
+    virtual void end_step() {
+        optimizer_.end_plan();
+        builder_ = nullptr;
+    }
 
     // A Plan that only computes outputs is written between these two: it has no gradient and leaves nothing
     // behind.
