@@ -222,11 +222,12 @@ TEST(Advice, FindsWaitsForFiles) {
         RunBuilder run;
         configure(run, "memory.nvme", folder);
         run.step(0, 1, 0, 900'000);
+        run.kernel(0, 100, 1'000, 10);
         run.file(0, schema::kCopyDiskToHost, 1'000, 1'000 + ns, {}, 10);
         run.file(0, schema::kCopyHostToDisk, 1'000, 1'000 + ns, {}, 11);
         run.sink().add(schema::SynchronizationRow{
             .start = 1'000, .end = 1'000 + ns, .device = 0, .global_pid = RunBuilder::pid(0)});
-        run.kernel(0, 1'100 + ns, 1'000'000, 20);
+        run.kernel(0, 1'100 + ns, 1'000'000, 1'050 + ns);
         return advice_of(run);
     };
     const AdviceReport report = with_read(300'000, "/mnt/nvme");
@@ -237,6 +238,10 @@ TEST(Advice, FindsWaitsForFiles) {
     EXPECT_EQ(find(report, "copies-on-path"), nullptr);
     EXPECT_EQ(find(with_read(20'000, "/mnt/nvme"), "file-waits"), nullptr);
     EXPECT_EQ(find(with_read(300'000, ""), "file-waits"), nullptr);
+
+    // The device is idle meanwhile, but not since the host is slow.
+    EXPECT_EQ(find(report, "host-bound"), nullptr);
+    EXPECT_NE(find(with_read(300'000, ""), "host-bound"), nullptr);
 }
 
 TEST(Advice, FindsAnIdleDeviceWithAllocatedMemory) {

@@ -112,6 +112,7 @@ void host_bound(const AdviceFacts& f, Findings& found) {
     }
     const double share = span > 0 ? 100 * idle / span : 0;
     if (share <= kHostPercent) return;
+    if (2 * f.percent_of_step(f.file_waits_us) > share) return;  // file_waits tells it
     Finding finding;
     finding.what = fmt::format(
         "For {} of the time the devices are idle because the host has launched nothing yet; on the critical "
