@@ -216,23 +216,18 @@ TEST(Advice, FindsCopiesOnThePath) {
     EXPECT_EQ(find(with_copy(20'000, "true"), "copies-on-path"), nullptr);
 }
 
-// The host waits for a read until the kernel begins.
+// The host waits for a read and a write at once until the kernel begins.
 TEST(Advice, FindsWaitsForFiles) {
     const auto with_read = [](std::int64_t ns, const char* folder) {
         RunBuilder run;
         configure(run, "memory.nvme", folder);
         run.step(0, 1, 0, 900'000);
-        run.sink().add(schema::MemcpyRow{.start = 1'000,
-                                         .end = 1'000 + ns,
-                                         .device = 0,
-                                         .stream = 10,
-                                         .correlation = 1,
-                                         .global_pid = RunBuilder::pid(0),
-                                         .bytes = 4096,
-                                         .copy_kind = schema::kCopyDiskToHost});
+        run.kernel(0, 100, 1'000, 10);
+        run.file(0, schema::kCopyDiskToHost, 1'000, 1'000 + ns, {}, 10);
+        run.file(0, schema::kCopyHostToDisk, 1'000, 1'000 + ns, {}, 11);
         run.sink().add(schema::SynchronizationRow{
             .start = 1'000, .end = 1'000 + ns, .device = 0, .global_pid = RunBuilder::pid(0)});
-        run.kernel(0, 1'100 + ns, 1'000'000, 20);
+        run.kernel(0, 1'100 + ns, 1'000'000, 1'050 + ns);
         return advice_of(run);
     };
     const AdviceReport report = with_read(300'000, "/mnt/nvme");
@@ -243,6 +238,10 @@ TEST(Advice, FindsWaitsForFiles) {
     EXPECT_EQ(find(report, "copies-on-path"), nullptr);
     EXPECT_EQ(find(with_read(20'000, "/mnt/nvme"), "file-waits"), nullptr);
     EXPECT_EQ(find(with_read(300'000, ""), "file-waits"), nullptr);
+
+    // The device is idle meanwhile, but not since the host is slow.
+    EXPECT_EQ(find(report, "host-bound"), nullptr);
+    EXPECT_NE(find(with_read(300'000, ""), "host-bound"), nullptr);
 }
 
 TEST(Advice, FindsAnIdleDeviceWithAllocatedMemory) {
@@ -255,6 +254,13 @@ TEST(Advice, FindsAnIdleDeviceWithAllocatedMemory) {
     };
     EXPECT_NE(find(busy(100'000), "idle-device"), nullptr);
     EXPECT_EQ(find(busy(500'000), "idle-device"), nullptr);
+
+    RunBuilder waiting;  // for a disk
+    waiting.allocate(0, 0, 1, 1 << 20);
+    waiting.step(0, 1, 0, 1'000'000);
+    waiting.kernel(0, 1'000, 101'000, 10);
+    waiting.file(0, schema::kCopyDiskToHost, 101'000, 900'000, 20);
+    EXPECT_NE(find(advice_of(waiting), "idle-device"), nullptr);
 
     RunBuilder snapshot;  // only memory is recorded, so device work is unknown
     snapshot.allocate(0, 0, 1, 1 << 20);

@@ -58,6 +58,7 @@ void add_steps(RunBuilder& run, int rank, const std::vector<std::int64_t>& lengt
                         .group_size = 2,
                         .launched = at + 1});
         run.memcpy(rank, at + 70, at + 80, at + 2);
+        run.file(rank, schema::kCopyHostToDisk, at + 60, at + 95, at + 3);  // not the device's
         at += length;
         ++number;
     }

@@ -50,17 +50,8 @@ TEST(Copies, HaveTheRateOfTheirBytes) {
 // meanwhile and after it hides nothing from the host.
 TEST(Copies, OfFilesAreExposedWhileTheHostWaits) {
     RunBuilder run;
-    const auto file = [&](int kind, std::int64_t start, std::int64_t end) {
-        run.sink().add(schema::MemcpyRow{.start = start,
-                                         .end = end,
-                                         .device = 0,
-                                         .stream = 10,
-                                         .global_pid = RunBuilder::pid(0),
-                                         .bytes = 400,
-                                         .copy_kind = kind});
-    };
-    file(schema::kCopyDiskToHost, 100, 200);
-    file(schema::kCopyHostToDisk, 190, 290);
+    run.file(0, schema::kCopyDiskToHost, 100, 200);
+    run.file(0, schema::kCopyHostToDisk, 190, 290);
     run.kernel(0, 150, 170, 10);
     for (const int type : {schema::kSyncEvent, schema::kSyncStreamWait}) {
         const bool waits = type == schema::kSyncEvent;
@@ -71,13 +62,15 @@ TEST(Copies, OfFilesAreExposedWhileTheHostWaits) {
                                                   .sync_type = type});
     }
     const auto trace = run.take();
-    const std::vector<CopyStats> copies = copies_report(*trace).ranks.at(0).copies;
+    const RankCopies rank = copies_report(*trace).ranks.at(0);
+    const std::vector<CopyStats>& copies = rank.copies;
     ASSERT_THAT(copies, SizeIs(2));
     EXPECT_EQ(copies[0].name, "Read of a file");
     EXPECT_EQ(copies[0].exposed, 200 - 170);
     EXPECT_DOUBLE_EQ(copies[0].gbps(), 4.0);
     EXPECT_EQ(copies[1].name, "Write of a file");
     EXPECT_EQ(copies[1].exposed, 200 - 190);
+    EXPECT_EQ(rank.file_waits, 200 - 170) << "both run from 190 to 200";
 }
 
 TEST(Copies, CountsThoseThatStartInTheSelection) {

@@ -85,6 +85,24 @@ TEST(Idle, TheDeviceIsIdleWhenNoStreamIsBusy) {
     EXPECT_EQ(rank.device.busy, 160 + 30);
 }
 
+// The device waits from 200 to 500 for a read of a file, whose stream has a row of its own.
+TEST(Idle, AFileThatIsReadDoesNotKeepTheDeviceBusy) {
+    RunBuilder run;
+    run.kernel(0, 100, 200, 10);
+    run.file(0, schema::kCopyDiskToHost, 180, 500, 20);
+    run.kernel(0, 500, 600, 480);
+    const auto trace = run.take();
+    const RankIdle rank = idle_report(*trace).ranks[0];
+    EXPECT_EQ(rank.device.events, 2);
+    EXPECT_EQ(rank.device.busy, 100 + 100);
+    EXPECT_EQ(rank.device.gap(GapKind::host_wait).ns, 500 - 200);
+    ASSERT_THAT(rank.streams, SizeIs(2));
+    EXPECT_EQ(rank.streams[1].busy, 500 - 180);
+    const std::vector<IdleGap> gaps = idle_details(*trace).ranks[0].streams[0].gaps;
+    ASSERT_THAT(gaps, SizeIs(1));
+    EXPECT_EQ(gaps[0].length(), 500 - 200);
+}
+
 TEST(Idle, LaunchDelayIsFromTheEndOfTheCallToTheStart) {
     RunBuilder run;
     run.kernel(0, 100, 110, 89);   // call 89..90: delay 10

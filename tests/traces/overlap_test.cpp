@@ -142,6 +142,21 @@ TEST(Temporal, CountsAnEmptyEventAsFirstOrLast) {
     EXPECT_EQ(whole.compute, 100);
 }
 
+TEST(Temporal, FilesAreNotTheDevices) {
+    RunBuilder run;
+    run.kernel(0, 100, 200, 10);
+    run.file(0, schema::kCopyDiskToHost, 50, 500, 20);
+    run.kernel(0, 500, 600, 30);
+    run.file(0, schema::kCopyHostToDisk, 600, 900, 40);
+    const auto trace = run.take();
+    const TemporalParts whole = temporal_breakdown(*trace).ranks[0].whole;
+    EXPECT_EQ(whole.time.start, 100);
+    EXPECT_EQ(whole.time.end, 600);
+    EXPECT_EQ(whole.idle, 500 - 200);
+    EXPECT_EQ(whole.exposed_memory, 0);
+    EXPECT_EQ(overlap_report(*trace).ranks[0].device_time.other, 500 - 200);
+}
+
 TEST(Temporal, ARankWithoutDeviceWorkHasNoTime) {
     RunBuilder run;
     run.range(0, 0, 10, "aten::add");

@@ -85,6 +85,18 @@ class RunBuilder {
                                     .global_pid = pid(rank),
                                     .bytes = 64});
     }
+    // `kind`: kCopyDiskToHost or kCopyHostToDisk.
+    void file(int rank, int kind, std::int64_t start, std::int64_t end,
+              std::optional<std::int64_t> launched = {}, int stream = 10) {
+        sink_.add(schema::MemcpyRow{.start = start,
+                                    .end = end,
+                                    .device = rank,
+                                    .stream = stream,
+                                    .correlation = launch(rank, launched),
+                                    .global_pid = pid(rank),
+                                    .bytes = 400,
+                                    .copy_kind = kind});
+    }
     void memset(int rank, std::int64_t start, std::int64_t end, std::optional<std::int64_t> launched = {},
                 int stream = 9) {
         sink_.add(schema::MemsetRow{.start = start,

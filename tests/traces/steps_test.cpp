@@ -66,6 +66,19 @@ TEST(Steps, CountOnlyTheSelectedTime) {
     EXPECT_EQ(rank.steps[1].host_end, 120);
 }
 
+// The device waits from 40 to 80 for a read of a file.
+TEST(Steps, DoNotCountFilesAsTheDevices) {
+    RunBuilder run;
+    run.step(0, 0, 0, 100);
+    run.kernel(0, 10, 40, 1);
+    run.file(0, schema::kCopyDiskToHost, 40, 80, 2);
+    run.kernel(0, 80, 100, 3);
+    const auto trace = run.take();
+    const StepDetail step = steps_report(*trace).ranks[0].steps.at(0);
+    EXPECT_EQ(step.device_busy, 30 + 20);
+    EXPECT_EQ(step.summary.ns[static_cast<std::size_t>(TimeCategory::memcpy)], 0);
+}
+
 TEST(Steps, NameTheSlowestRankOfEach) {
     RunBuilder run(2);
     for (int rank = 0; rank < 2; ++rank) {

@@ -15,6 +15,7 @@ namespace TEST_FILE {
 
 using report::Format;
 using ::testing::AllOf;
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -225,6 +226,22 @@ TEST(Topology, ConsecutiveRanksUseOneGpuWhereTheRunSaysSo) {
     const std::vector<HostTopology> hosts = host_topologies(*trace);
     EXPECT_THAT(hosts[0].nodes[0].ranks, ElementsAre(0, 1));
     EXPECT_THAT(hosts[0].nodes[1].ranks, ElementsAre(2, 3));
+}
+
+TEST(Topology, RanksThatComputeOnProcessorsUseNoGpu) {
+    const auto run_on = [](const char* device) {
+        RunBuilder run(4);
+        run.sink().add(schema::RunInfoRow{"run.device", device});
+        run.sink().add(schema::RunInfoRow{"run.ranks_per_device", "2"});
+        collective(run, 4, schema::Operation::all_gather, 4000, 0, 100, 0);
+        return run.take();
+    };
+    const auto gpus = run_on("cuda"), processors = run_on("cpu");
+    EXPECT_EQ(gpus_of_ranks(*gpus, {})[3].number, 1);
+    EXPECT_EQ(gpus_of_ranks(*processors, {})[3].number, -1);
+    const auto guess = Contains(HasSubstr("Which GPU a rank uses"));
+    EXPECT_THAT(topology_report(*gpus).notes, guess);
+    EXPECT_THAT(topology_report(*processors).notes, Not(guess));
 }
 
 TEST(Topology, DistancesAndMeaningsAreOfTheWordsAlone) {

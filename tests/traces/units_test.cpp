@@ -431,6 +431,14 @@ TEST(Units, TheHostsOwnWaitForAGatherCounts) {
     EXPECT_EQ(units_report(*trace).ranks[0].rows[0].sum.wait_ns, 460);  // 40..500
 }
 
+TEST(Units, FilesDoNotKeepARankBusy) {
+    RunBuilder run;
+    run.step(0, 0, 0, 400);
+    run.kernel(0, 100, 200, 10);
+    run.file(0, schema::kCopyDiskToHost, 150, 390, 20);
+    EXPECT_EQ(units_report(*run.take()).ranks[0].busy_ns, 200 - 100);
+}
+
 TEST(Units, ATraceWithoutAnySaysSo) {
     RunBuilder run;
     run.kernel(0, 0, 10);

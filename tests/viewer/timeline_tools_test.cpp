@@ -582,6 +582,10 @@ TEST(Minimap, DistinguishesKernelsCopiesAndCommunication) {
     copy.stream = 8;
     copy.global_pid = traces::schema::global_pid(1);
     sink.add(copy);
+    copy.end = 1000;
+    copy.stream = 10;
+    copy.copy_kind = traces::schema::kCopyDiskToHost;  // a file: not the device's
+    sink.add(copy);
     const Minimap map = make_minimap(*sink.take(), 1);
     ASSERT_EQ(map.slices.size(), 1U);
     EXPECT_FLOAT_EQ(map.slices[0].busy, 1);

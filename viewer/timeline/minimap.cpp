@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "traces/schema/memory_kinds.h"
+
 namespace shardscope::viewer::timeline {
 namespace {
 
@@ -79,6 +81,7 @@ Minimap make_minimap(const traces::store::Trace& trace, int count) {
         BusyTimes any(trace.ranks.size()), working(trace.ranks.size()), computing(trace.ranks.size());
         const traces::store::DeviceEvents& d = trace.device;
         for (std::size_t i = 0; i < d.size(); ++i) {
+            if (traces::schema::is_of_file(d.copy_kind[i])) continue;
             any.add(all, d.rank[i], d.start[i], d.end[i]);
             if (d.kind[i] != traces::store::DeviceKind::communication)
                 working.add(work, d.rank[i], d.start[i], d.end[i]);

@@ -12,6 +12,7 @@
 #include "traces/analysis/base/step_windows.h"
 #include "traces/analysis/communication/host_collectives.h"
 #include "traces/analysis/communication/matching.h"
+#include "traces/analysis/time/copies.h"
 #include "traces/store/columns/trace.h"
 
 namespace shardscope::traces::analysis {
@@ -169,6 +170,11 @@ AdviceFacts::AdviceFacts(const store::Trace& t, const Selection& s)
     device_work = std::any_of(idle.ranks.begin(), idle.ranks.end(),
                               [](const RankIdle& rank) { return rank.device.busy > 0; });
     add_transfers(*this);
+    if (!config("memory.nvme").empty()) {
+        std::int64_t waits = 0;
+        for (const RankCopies& rank : copies_report(trace, this->selection).ranks) waits += rank.file_waits;
+        file_waits_us = per_step_us(waits);
+    }
     links = link_report(trace, events_of_kept_steps(*this));
     if (!host_topologies(trace).empty()) topology = topology_report(trace, this->selection);
 }

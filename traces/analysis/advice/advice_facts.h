@@ -72,6 +72,8 @@ struct AdviceFacts {
     bool device_work = false;  // false: a memory snapshot, or a run on the host only
     double host_step_us = 0;   // the same mean if nothing ran on a device; 0: no steps, or step_us is set
     HostCommunication on_host;
+    // Per step of one rank: its host waits while files are read or written and no kernel runs.
+    double file_waits_us = 0;
 
     std::string_view config(std::string_view key) const { return trace.config_value(key); }
     // The name of the communication library: "Gloo" if host threads communicate, else the backend that the

@@ -10,8 +10,6 @@
 #include "traces/analysis/advice/advice_facts.h"
 #include "traces/analysis/base/percentile.h"
 #include "traces/analysis/base/step_windows.h"
-#include "traces/analysis/time/copies.h"
-#include "traces/store/columns/names.h"
 #include "traces/store/columns/trace.h"
 
 namespace shardscope::traces::analysis {
@@ -114,6 +112,7 @@ void host_bound(const AdviceFacts& f, Findings& found) {
     }
     const double share = span > 0 ? 100 * idle / span : 0;
     if (share <= kHostPercent) return;
+    if (2 * f.percent_of_step(f.file_waits_us) > share) return;  // file_waits tells it
     Finding finding;
     finding.what = fmt::format(
         "For {} of the time the devices are idle because the host has launched nothing yet; on the critical "
@@ -146,22 +145,8 @@ void host_bound(const AdviceFacts& f, Findings& found) {
     found.push_back(std::move(finding));
 }
 
-// How long the host of a rank waits while files are read and written and no kernel runs.
-double file_waits_us(const AdviceFacts& f) {
-    if (f.config("memory.nvme").empty()) return 0;
-    std::int64_t ns = 0;
-    for (const RankCopies& rank : copies_report(f.trace, f.selection).ranks) {
-        for (const CopyStats& copies : rank.copies) {
-            if (copies.name == store::memcpy_name(schema::kCopyDiskToHost) ||
-                copies.name == store::memcpy_name(schema::kCopyHostToDisk))
-                ns += copies.exposed;
-        }
-    }
-    return f.per_step_us(ns);
-}
-
 void file_waits(const AdviceFacts& f, Findings& found) {
-    const double us = file_waits_us(f);
+    const double us = f.file_waits_us;
     if (f.percent_of_step(us) <= kCopyPercent) return;
     Finding finding;
     finding.what = fmt::format("The host waits {}{} ({}) for files while no kernel runs.", us_text(us),
@@ -181,7 +166,7 @@ void file_waits(const AdviceFacts& f, Findings& found) {
 
 void offload_copies(const AdviceFacts& f, Findings& found) {
     const double us = f.on_path_us(PathKind::memcpy);
-    if (2 * file_waits_us(f) > us) return;  // file_waits tells it
+    if (2 * f.file_waits_us > us) return;  // file_waits tells it
     const bool offload = offloads(f);
     PathChange change;
     change.factors[static_cast<std::size_t>(PathKind::memcpy)] = 0;

@@ -16,6 +16,7 @@
 #include "traces/analysis/fsdp/unit_residencies.h"
 #include "traces/analysis/fsdp/unit_rows.h"
 #include "traces/analysis/memory/peak_search.h"
+#include "traces/schema/memory_kinds.h"
 #include "traces/store/columns/trace.h"
 
 namespace shardscope::traces::analysis {
@@ -77,7 +78,8 @@ class UnitsAnalysis {
                 add_collective(i);
             }
             stream = std::max(stream, device.end[i]);
-            append_merged(busy_[device.rank[i]], {device.start[i], device.end[i]});
+            if (!schema::is_of_file(device.copy_kind[i]))
+                append_merged(busy_[device.rank[i]], {device.start[i], device.end[i]});
         }
     }
 

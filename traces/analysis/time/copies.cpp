@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include "traces/analysis/base/intervals.h"
 #include "traces/analysis/base/step_windows.h"
@@ -57,14 +58,18 @@ CopiesReport copies_report(const store::Trace& trace, const Selection& selection
     const std::vector<IntervalSet> waits = host_waits(trace);
     CopiesReport report;
     for (const store::RankIndex r : selected_ranks(trace, selection)) {
-        RankCopies rank{trace.ranks[r.at()].number, {}};
+        RankCopies rank{.rank = trace.ranks[r.at()].number, .copies = {}};
         const KindUnions& own = unions[r.at()];
+        std::vector<Interval> of_files;  // exposed
         for (auto& [name, kind] : kinds[r.at()]) {
             IntervalSet outside = subtract(kind.times, of(own, store::DeviceKind::kernel));
             if (kind.of_file) outside = intersect(outside, waits[r.at()]);
-            kind.stats.exposed = length(subtract(outside, of(own, store::DeviceKind::communication)));
+            outside = subtract(outside, of(own, store::DeviceKind::communication));
+            kind.stats.exposed = length(outside);
+            if (kind.of_file) of_files.insert(of_files.end(), outside.begin(), outside.end());
             rank.copies.push_back(kind.stats);
         }
+        rank.file_waits = length(make_union(std::move(of_files)));
         std::stable_sort(rank.copies.begin(), rank.copies.end(),
                          [](const CopyStats& a, const CopyStats& b) { return a.total > b.total; });
         report.ranks.push_back(std::move(rank));

@@ -30,6 +30,9 @@ Fields<CopyStats> copy_fields();
 struct RankCopies {
     int rank = 0;
     std::vector<CopyStats> copies;  // by total, largest first; then by name
+    // Part of the union of its reads and writes of files that is exposed: less than the sum of both kinds'
+    // where they run together.
+    std::int64_t file_waits = 0;
 };
 
 struct CopiesReport {

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "traces/analysis/base/step_windows.h"
+#include "traces/schema/memory_kinds.h"
 
 namespace shardscope::traces::analysis {
 
@@ -11,6 +12,7 @@ std::vector<KindUnions> device_unions(const store::Trace& trace) {
     std::vector<KindUnions> ranks(trace.ranks.size());
     const store::DeviceEvents& device = trace.device;
     for (std::size_t i = 0; i < device.size(); ++i) {
+        if (schema::is_of_file(device.copy_kind[i])) continue;
         IntervalSet& set = ranks[device.rank[i]][static_cast<std::size_t>(device.kind[i])];
         append_merged(set, {device.start[i], device.end[i]});
     }
@@ -27,6 +29,7 @@ std::vector<IntervalSet> device_presence(const store::Trace& trace) {
     std::vector<IntervalSet> ranks(trace.ranks.size());
     const store::DeviceEvents& device = trace.device;
     for (std::size_t i = 0; i < device.size(); ++i) {
+        if (schema::is_of_file(device.copy_kind[i])) continue;
         IntervalSet& set = ranks[device.rank[i]];
         if (!set.empty() && device.start[i] <= set.back().end) {
             set.back().end = std::max(set.back().end, device.end[i]);

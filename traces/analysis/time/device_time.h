@@ -1,4 +1,5 @@
-// Unions of device time by kind, in one pass over the sorted device events: shared by the analyses.
+// Unions of device time by kind, in one pass over the sorted device events: shared by the analyses. Reads and
+// writes of files are not the device's work.
 #pragma once
 
 #include <array>
@@ -23,7 +24,7 @@ inline const IntervalSet& of(const KindUnions& unions, store::DeviceKind kind) {
 // By index into Trace::ranks.
 std::vector<KindUnions> device_unions(const store::Trace& trace);
 
-// The times when any of the rank's device events ran.
+// The times when the rank's device did any work.
 IntervalSet busy(const KindUnions& unions);
 
 // The same for all ranks, by index into Trace::ranks, but including zero-length events outside all others, as

@@ -6,6 +6,7 @@
 
 #include "traces/analysis/base/step_windows.h"
 #include "traces/analysis/time/stream_walk.h"
+#include "traces/schema/memory_kinds.h"
 #include "traces/store/columns/trace.h"
 
 namespace shardscope::traces::analysis {
@@ -16,7 +17,9 @@ IdleReport idle_report(const store::Trace& trace, const Selection& selection, st
     const EventsByStream streams = events_by_stream(trace);
     const std::int64_t from = selected_time(selection).start;
     std::vector<StreamWalk> devices(trace.ranks.size(), StreamWalk(trace, from, kernel_wait_ns));
-    for (std::size_t i = 0; i < device.size(); ++i) devices[device.rank[i]].add(i, counts[i]);
+    for (std::size_t i = 0; i < device.size(); ++i) {
+        if (!schema::is_of_file(device.copy_kind[i])) devices[device.rank[i]].add(i, counts[i]);
+    }
     IdleReport report{.kernel_wait_ns = kernel_wait_ns, .ranks = {}};
     for (const store::RankIndex r : selected_ranks(trace, selection)) {
         RankIdle rank;
@@ -227,7 +230,7 @@ IdleDetails idle_details(const store::Trace& trace, const Selection& selection, 
         };
         follow({}, [&](const auto& add) {
             for (std::size_t i = 0; i < trace.device.size(); ++i) {
-                if (trace.device.rank[i] == r.value) add(i);
+                if (trace.device.rank[i] == r.value && !schema::is_of_file(trace.device.copy_kind[i])) add(i);
             }
         });
         for (std::size_t s = 0; s < trace.streams.size(); ++s) {

@@ -78,7 +78,7 @@ Fields<IdleWait> idle_wait_fields();
 
 struct RankIdle {
     int rank = 0;
-    StreamIdle device;  // all of its streams as one: idle if none of them is busy
+    StreamIdle device;  // all of its streams but those of files as one: idle if none is busy
     std::vector<StreamIdle> streams;
     std::vector<IdleWait> waits;  // filled by name_gaps(), waits/exposed.h: the device first, longest first
 };

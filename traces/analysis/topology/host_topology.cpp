@@ -169,6 +169,7 @@ std::vector<RankGpu> gpus_of_ranks(const store::Trace& trace, const std::vector<
         gpus[counters.rank[i]] = {counters.device[i], true};
         unknown.erase(counters.rank[i]);
     }
+    if (trace.config_value("run.device") == "cpu") return gpus;
     std::map<std::string_view, std::vector<int>> visible;  // by host
     for (const HostTopology& host : hosts)
         for (const TopologyNode& node : host.nodes)

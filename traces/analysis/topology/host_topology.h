@@ -56,7 +56,9 @@ struct RankGpu {
     bool told = false;  // the trace says so (a counter has rank and GPU); false: taken from the rank's place
 };
 // By rank index. A rank whose GPU the trace does not tell uses the one of its place among the ranks of its
-// host, of the GPUs that the job may use; run.ranks_per_device consecutive ones use one together.
+// host, of the GPUs that the job may use; run.ranks_per_device consecutive ones use one together. Where the
+// trace has no GPU of the host and ranks share them, that place is the number. With run.device "cpu" none is
+// taken from a place.
 std::vector<RankGpu> gpus_of_ranks(const store::Trace& trace, const std::vector<HostTopology>& hosts);
 
 // How far apart a link puts two devices: 0 NVLink, 1 one PCIe switch, 2 several, 3 a host bridge, 4 several
