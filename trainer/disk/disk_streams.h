@@ -45,7 +45,7 @@ struct DiskTransfer {
 struct DiskHooks {
     // A transfer had its stream from `start` to `end`, after the one before it.
     std::function<void(const DiskTransfer&, profiler::Ticks start, profiler::Ticks end)> ended;
-    // A transfer failed; `reason`: a clause. Must lead to fail().
+    // A transfer failed; `reason`: a clause. Without a file: all that may follow would. Must lead to fail().
     std::function<void(const DiskTransfer&, const std::string& reason)> failed;
 };
 
@@ -103,8 +103,10 @@ class DiskStreams {
     void end_piece(Piece& piece, std::int64_t bytes);
     void complete(Queue& queue);
     bool idle() const;
+    void wake();
+    DiskTransfer first_left() const;
 
-    std::unique_ptr<DiskIo> io_;
+    std::unique_ptr<DiskIo> io_;  // null once it has failed
     DiskHooks hooks_;
     collective::Delays* delays_;
     mutable std::mutex mutex_;

@@ -190,10 +190,11 @@ std::string FileDevice::out_of_memory_place(int rank, plan::MemorySpace space) {
 }
 
 void FileDevice::failed(const disk::DiskTransfer& transfer, const std::string& reason) {
+    const std::string where =
+        transfer.file ? fmt::format("step {}, rank {}: ", transfer.step, transfer.rank) : "";
     fail(std::make_exception_ptr(
-        RunError(fmt::format("step {}, rank {}: {} in {} (memory.nvme); check the disk, then resume from the "
-                             "last checkpoint",
-                             transfer.step, transfer.rank, reason, files_->folder()))));
+        RunError(fmt::format("{}{} in {} (memory.nvme); check the disk, then resume from the last checkpoint",
+                             where, reason, files_->folder()))));
 }
 
 void FileDevice::fail(std::exception_ptr error) {
