@@ -1,5 +1,9 @@
 // Streams of files over a way to read and write that does only what a test wants.
+#include <algorithm>
+#include <cerrno>
 #include <condition_variable>
+#include <functional>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <system_error>
@@ -15,8 +19,7 @@
 namespace shardscope::trainer::disk {
 namespace TEST_FILE {
 
-using ::testing::Each;
-using ::testing::HasSubstr;
+using ::testing::ElementsAre;
 
 constexpr std::int64_t kMiB = 1 << 20;
 
@@ -103,6 +106,23 @@ class DiskStreamsTest : public ::testing::Test {
          [this](const DiskTransfer& transfer, const std::string& reason) { failed(transfer, reason); }}};
 };
 
+// More streams than all pieces suffice for, of which each wants as many as it may have.
+TEST_F(DiskStreamsTest, HaveTheDiskInTurn) {
+    constexpr int kRanks = 20, kPieces = 16, kWith = static_cast<int>(kMostPieces) / kPieces;
+    for (int rank = 0; rank < kRanks; ++rank) {
+        read(streams_.add_stream(), rank, 2 * kPieces * kMiB);
+        held_.wait_for_begun(static_cast<std::size_t>(std::min(rank + 1, kWith) * kPieces));
+    }
+    for (std::size_t next = kMostPieces; next < kMostPieces + 5; ++next) {
+        held_.set([&] { ++held_.may_end; });
+        held_.wait_for_begun(next + 1);
+    }
+    held_.set([&] { held_.may_end = kRanks * 2 * kPieces; });
+    streams_.stop();
+    const auto after = held_.ranks.begin() + kMostPieces;
+    EXPECT_THAT(std::vector(after, after + 5), ElementsAre(0, 16, 17, 18, 19));
+}
+
 // Nothing is read into memory that the run has given back.
 TEST_F(DiskStreamsTest, EndWhatIsUnderWayBeforeTheyFail) {
     const device::StreamIndex stream = streams_.add_stream();
@@ -119,7 +139,7 @@ TEST_F(DiskStreamsTest, EndWhatIsUnderWayBeforeTheyFail) {
 
 // Reads of a whole file are under way when the way to read it is destroyed.
 TEST(DiskIo, HasEndedWhatItHasBegunWhenItIsDestroyed) {
-    constexpr std::size_t kBytes = 64 * kMiB;
+    constexpr std::size_t kBytes = 16 * kMiB;
     const DiskFile file(::testing::TempDir(), kBytes, true);
     const std::vector<std::byte> ones(kBytes, std::byte{1});
     file.write(ones.data(), 0, kBytes);

@@ -131,14 +131,11 @@ DiskTransfer DiskStreams::first_left() const {
     return {};
 }
 
-// A piece of each stream in turn, as long as there is room for more.
+// A piece of each stream in turn, as long as there is room for more; the next time goes on from there.
 void DiskStreams::begin_pieces() {
-    for (bool more = true; more;) {
-        more = false;
-        for (Queue& queue : queues_) {
-            if (error_ || failure_ || free_.empty()) return;
-            more |= begin_piece(queue);
-        }
+    for (std::size_t without = 0; without < queues_.size(); turn_ = (turn_ + 1) % queues_.size()) {
+        if (error_ || failure_ || free_.empty()) return;
+        without = begin_piece(queues_[turn_]) ? 0 : without + 1;
     }
 }
 

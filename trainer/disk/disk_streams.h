@@ -112,6 +112,7 @@ class DiskStreams {
     mutable std::mutex mutex_;
     std::condition_variable happened_;
     std::deque<Queue> queues_;  // a deque: add_stream moves none
+    std::size_t turn_ = 0;      // the queue that may begin a piece next
     std::array<Piece, kMostPieces> pieces_;
     std::vector<Piece*> free_;
     std::optional<Failure> failure_;  // that the hook has not heard of yet
