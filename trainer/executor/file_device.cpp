@@ -133,7 +133,7 @@ std::byte* FileDevice::take(int rank, plan::MemorySpace space, std::int64_t byte
     } catch (const std::system_error& error) {
         const int number = error.code().value();
         shortage_ = number;
-        if (number == ENOSPC || number == EDQUOT || number == EFBIG || number == ENOMEM) return nullptr;
+        if (number == ENOSPC || number == EDQUOT || number == EFBIG) return nullptr;
         throw RunError(
             fmt::format("rank {}: memory.nvme: no file of {} bytes can be made in the folder {} ({})", rank,
                         bytes, files_->folder(), error.code().message()));
