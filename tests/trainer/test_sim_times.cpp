@@ -234,7 +234,9 @@ TEST(SimTimes, FilesAreReadAndWrittenBesideTheCores) {
     cluster.device.wake = 5e-6;  // of the device, not of a disk
     const plan::Mesh two{.ranks = 2, .shard = 2};
     testing::WorkList list;
-    simulate(testing::script_of(plan, two), cluster, {}, &list);
+    const SimResult result = simulate(testing::script_of(plan, two), cluster, {}, &list);
+    EXPECT_EQ(result.of(0).steps.front().copy_s, 0) << "the device copies nothing";
+    EXPECT_EQ(Costs(cluster).latency(plan.plan.ops.front()), 0);
     EXPECT_THAT(list.work, ElementsAre(Done{0, "a", 8'001, 18'001}, Done{0, "read", 1'001, 21'001},
                                        Done{0, "b", 27'002, 28'002}, Done{0, "write", 2'001, 42'001}));
     // Where both ranks share one core, a takes twice as long; the files do not.
