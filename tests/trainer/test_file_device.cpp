@@ -4,6 +4,7 @@
 #include <csignal>
 #include <deque>
 #include <filesystem>
+#include <fstream>
 #include <map>
 #include <numeric>
 #include <optional>
@@ -400,6 +401,26 @@ TEST_F(FilePlan, AFullDiskIsKnownWhereTheFileIsMade) {
     EXPECT_THAT(message, AllOf(HasSubstr("step 0, rank 0: the disk is full: 2097152 bytes for moments"),
                                HasSubstr("into a file in " + folder_ + " (memory.nvme), where "),
                                HasSubstr("bytes are free (File too large)"), HasSubstr("free space there")));
+}
+
+// The range of a file's addresses finds no room, which no free space on a disk helps.
+TEST_F(FilePlan, AFullAddressSpaceIsNoFullDisk) {
+    std::int64_t pages = 0;
+    std::ifstream("/proc/self/statm") >> pages;
+    rlimit before{};
+    ASSERT_EQ(::getrlimit(RLIMIT_AS, &before), 0);
+    const auto used = static_cast<rlim_t>(pages) * static_cast<rlim_t>(::sysconf(_SC_PAGESIZE));
+    const rlimit small{used + (16 << 20), before.rlim_max};
+    ASSERT_EQ(::setrlimit(RLIMIT_AS, &small), 0);
+    std::string message = "nothing failed";
+    try {
+        device_.take(kRank, plan::MemorySpace::disk, 64 << 20, false);
+    } catch (const RunError& error) {
+        message = error.what();
+    }
+    ASSERT_EQ(::setrlimit(RLIMIT_AS, &before), 0);
+    EXPECT_EQ(message, "rank 3: memory.nvme: no file of 67108864 bytes can be made in the folder " + folder_ +
+                           " (Cannot allocate memory)");
 }
 
 // --- rows --------------------------------------------------------------------------------------------------

@@ -62,6 +62,16 @@ TEST(LiveBoard, MeasuresHowLongARankHasBeenInIt) {
     EXPECT_GE(board.of(0).waited_ns, 29'000'000);
 }
 
+TEST(LiveBoard, ACounterThatWasAheadIsNoWait) {
+    LiveBoard board({0});
+    const LiveCollective collective = board.collective(0, CommunicatorId::world, 0, Operation::all_reduce);
+    const profiler::Ticks now = profiler::ticks();
+    collective.enter(profiler::Ticks{now.count + 9});
+    collective.leave(now);
+    EXPECT_EQ(board.of(0).waited_ns, 0);
+    EXPECT_LT(group(board.of(0), 0).for_s, 60);
+}
+
 // Collectives of a group may end in another order than they began.
 TEST(LiveBoard, CountsTheLatestThatWasLeft) {
     LiveBoard board({0});

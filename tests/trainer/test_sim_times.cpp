@@ -234,7 +234,9 @@ TEST(SimTimes, FilesAreReadAndWrittenBesideTheCores) {
     cluster.device.wake = 5e-6;  // of the device, not of a disk
     const plan::Mesh two{.ranks = 2, .shard = 2};
     testing::WorkList list;
-    simulate(testing::script_of(plan, two), cluster, {}, &list);
+    const SimResult result = simulate(testing::script_of(plan, two), cluster, {}, &list);
+    EXPECT_EQ(result.of(0).steps.front().copy_s, 0) << "the device copies nothing";
+    EXPECT_EQ(Costs(cluster).latency(plan.plan.ops.front()), 0);
     EXPECT_THAT(list.work, ElementsAre(Done{0, "a", 8'001, 18'001}, Done{0, "read", 1'001, 21'001},
                                        Done{0, "b", 27'002, 28'002}, Done{0, "write", 2'001, 42'001}));
     // Where both ranks share one core, a takes twice as long; the files do not.
@@ -338,7 +340,7 @@ TEST(SimTimes, AnAllocationBeyondTheLimitWaitsForBlocksOrEndsTheRun) {
     }
 }
 
-// Of 3072 bytes of a node's disks, or of its memory, each of two ranks has 1536, in blocks of 512.
+// Two ranks share 3072 bytes of a node's disks, or of its memory, in blocks of 512.
 TEST(SimTimes, WhatIsBeyondTheDiskOrTheHostEndsTheRun) {
     Cluster cluster = testing::round_cluster();
     cluster.disk.capacity = cluster.host.memory = 3072;
@@ -361,10 +363,49 @@ TEST(SimTimes, WhatIsBeyondTheDiskOrTheHostEndsTheRun) {
     EXPECT_THAT(
         run(600, kHost, kPinned),
         HasSubstr("step 0, rank 0: the host's memory is full: 600 bytes for buffer 1 (none) do not fit "
-                  "into the 1536 bytes of host.memory of round that each rank of a node has;"));
+                  "into the 3072 bytes of host.memory of round that the ranks of a node share;"));
     EXPECT_THAT(run(600, kDisk, kDisk),
                 HasSubstr("step 0, rank 0: the disk is full: 600 bytes for buffer 1 (none) do not fit "
-                          "into the 1536 bytes of disk.capacity of round that each rank of a node has;"));
+                          "into the 3072 bytes of disk.capacity of round that the ranks of a node share;"));
+}
+
+// Two places of a pipeline, of 2048 and 1024 bytes, on one node.
+TEST(SimTimes, OnlyTheSumOfANodeHasToFit) {
+    TwoStages stages;
+    stages.first.allocate(2048, plan::Stream::host, plan::MemorySpace::disk);
+    stages.second.allocate(1024, plan::Stream::host, plan::MemorySpace::disk);
+    Cluster cluster = testing::round_cluster();
+    cluster.disk.capacity = 3072;
+    EXPECT_NO_THROW(stages.run(cluster));
+    cluster.disk.capacity = 3071;
+    EXPECT_THROW(stages.run(cluster), executor::OutOfMemory);
+    cluster = testing::round_cluster(1);  // a node for each
+    cluster.disk.capacity = 2048;
+    EXPECT_NO_THROW(stages.run(cluster));
+}
+
+// Four ranks of 1024 bytes on nodes of three devices: three of them share the first node's.
+TEST(SimTimes, TheFullestNodeCounts) {
+    HandPlan plan;
+    plan.allocate(1024, plan::Stream::host, plan::MemorySpace::host).free(0);
+    Cluster cluster = testing::round_cluster(3);
+    const auto run = [&] { simulate(testing::script_of(plan, {.ranks = 4, .shard = 4}), cluster, {}); };
+    cluster.host.memory = 3072;
+    EXPECT_NO_THROW(run());
+    cluster.host.memory = 3071;
+    EXPECT_THROW(run(), executor::OutOfMemory);
+}
+
+// A cached block is no longer on the host once another one needs its room.
+TEST(SimTimes, WhatIsGivenBackHasRoomForOthers) {
+    HandPlan plan;
+    plan.allocate(2048, plan::Stream::host, plan::MemorySpace::pinned).free(0);
+    plan.allocate(3072, plan::Stream::host, plan::MemorySpace::pinned).free(1);
+    Cluster cluster = testing::round_cluster();
+    cluster.host.memory = 3072;
+    EXPECT_NO_THROW(work_of(plan, {}, cluster));
+    cluster.host.memory = 3071;
+    EXPECT_THROW(work_of(plan, {}, cluster), executor::OutOfMemory);
 }
 
 }  // namespace TEST_FILE

@@ -96,22 +96,17 @@ void add_residuals(const Runs& runs, const Benches& benches, Calibration& into) 
     };
     for (const MeasuredRun& run : runs) {
         const bool tf32 = run.job.precision.tf32;
-        const sim::Costs costs(cluster, tf32, (run.job.run.ranks + run.nodes - 1) / run.nodes);
+        const sim::Costs costs(cluster, tf32, run.ranks_of_node());
         const auto add = [&](const plan::Op& op, const std::string& type, double model, double measured) {
             add_to(op.kind, kind_of(op), type, model, measured);
         };
         for (const MeasuredOp& work : run.work) {
             const plan::Op& op = *work.op;
             if (op.kind == plan::OpKind::collective) continue;
-            const bool bus =
-                op.kind == plan::OpKind::memcpy && op.copy_kind() != traces::schema::kCopyDeviceToDevice;
-            const double latency = is_disk_stream(op.stream) ? 0
-                                   : bus                     ? cluster.copy.latency
-                                                             : cluster.device.kernel_latency;
             std::string type;
             if (op.kind == plan::OpKind::kernel)
                 type = sim::kArithmeticNames[static_cast<std::size_t>(sim::arithmetic_of(op, tf32))];
-            add(op, type, costs.on_device(*work.plan, op) - latency, alone(work, into));
+            add(op, type, costs.on_device(*work.plan, op) - costs.latency(op), alone(work, into));
         }
         const bool at_once = cluster.collectives.inside == sim::Algorithm::shared_memory;
         for (const CollectiveTime& time : collective_times(run, into)) {

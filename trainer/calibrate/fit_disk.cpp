@@ -13,10 +13,9 @@ void fit_disk(const Runs& runs, Calibration& into) {
         double bytes = 0, seconds = 0;
         std::int64_t copies = 0;
         for (const MeasuredRun& run : runs) {
-            const int sharers = (run.job.run.ranks + run.nodes - 1) / run.nodes;
             for (const MeasuredOp& work : run.work) {
                 if (work.op->kind != plan::OpKind::memcpy || work.op->copy_kind() != copy_kind) continue;
-                bytes += static_cast<double>(work.op->bytes) * sharers;
+                bytes += static_cast<double>(work.op->bytes) * run.ranks_of_node();
                 seconds += alone(work, into);
                 ++copies;
             }

@@ -63,6 +63,8 @@ struct Machine {
     int nodes = 1, devices_of_a_node = 1;
 
     bool on_gpu() const { return job.run.device == job::DeviceKind::cuda; }
+    // Of the fullest one, which share its disks (sim::Cluster::sharers).
+    int ranks_of_node() const { return (job.run.ranks + nodes - 1) / nodes; }
 };
 
 struct MeasuredRun : Machine {

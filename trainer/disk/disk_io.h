@@ -25,7 +25,7 @@ struct EndedPiece {
 class DiskIo {
   public:
     DiskIo() = default;
-    virtual ~DiskIo() = default;
+    virtual ~DiskIo() = default;  // what is under way has ended when it returns
     DiskIo(const DiskIo&) = delete;
     DiskIo& operator=(const DiskIo&) = delete;
 

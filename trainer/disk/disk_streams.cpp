@@ -45,8 +45,8 @@ device::StreamEvent DiskStreams::enqueue(device::StreamIndex stream, const devic
         Queue& queue = queues_[static_cast<std::size_t>(stream - kFirst)];
         queue.items.push_back({transfer, waits});
         event.sequence = ++queue.enqueued;
+        wake();
     }
-    io_->wake();
     return event;
 }
 
@@ -80,9 +80,14 @@ void DiskStreams::stop() {
         std::unique_lock lock(mutex_);
         happened_.wait(lock, [this] { return error_ || idle(); });
         stop_ = true;
+        wake();
     }
-    io_->wake();
     if (thread_.joinable()) thread_.join();
+}
+
+// The caller has the mutex.
+void DiskStreams::wake() {
+    if (io_) io_->wake();
 }
 
 // --- the thread ------------------------------------------------------------------------------------------
@@ -99,9 +104,13 @@ void DiskStreams::run() {
             lock.lock();
             for (const EndedPiece& each : ended) end_piece(*static_cast<Piece*>(each.piece), each.bytes);
             for (Queue& queue : queues_) complete(queue);
-        } catch (...) {  // the way to the files is gone, and what is under way with it
-            if (lock.owns_lock()) lock.unlock();
-            return fail(std::current_exception());
+        } catch (const std::exception& error) {  // the way to the files is gone
+            if (!lock.owns_lock()) lock.lock();
+            io_.reset();  // what is under way ends with it
+            const DiskTransfer transfer = first_left();
+            lock.unlock();
+            return hooks_.failed(transfer,
+                                 fmt::format("files can no longer be read or written ({})", error.what()));
         }
         if (!failure_) continue;
         const Failure failure = std::move(*failure_);
@@ -112,14 +121,21 @@ void DiskStreams::run() {
     }
 }
 
-// A piece of each stream in turn, as long as there is room for more.
-void DiskStreams::begin_pieces() {
-    for (bool more = true; more;) {
-        more = false;
-        for (Queue& queue : queues_) {
-            if (error_ || failure_ || free_.empty()) return;
-            more |= begin_piece(queue);
+// The first transfer that is not done; one without a file if there is none.
+DiskTransfer DiskStreams::first_left() const {
+    for (const Queue& queue : queues_) {
+        for (const Item& item : queue.items) {
+            if (item.transfer.file) return item.transfer;
         }
+    }
+    return {};
+}
+
+// A piece of each stream in turn, as long as there is room for more; the next time goes on from there.
+void DiskStreams::begin_pieces() {
+    for (std::size_t without = 0; without < queues_.size(); turn_ = (turn_ + 1) % queues_.size()) {
+        if (error_ || failure_ || free_.empty()) return;
+        without = begin_piece(queues_[turn_]) ? 0 : without + 1;
     }
 }
 

@@ -45,7 +45,7 @@ struct DiskTransfer {
 struct DiskHooks {
     // A transfer had its stream from `start` to `end`, after the one before it.
     std::function<void(const DiskTransfer&, profiler::Ticks start, profiler::Ticks end)> ended;
-    // A transfer failed; `reason`: a clause. Must lead to fail().
+    // A transfer failed; `reason`: a clause. Without a file: all that may follow would. Must lead to fail().
     std::function<void(const DiskTransfer&, const std::string& reason)> failed;
 };
 
@@ -103,13 +103,16 @@ class DiskStreams {
     void end_piece(Piece& piece, std::int64_t bytes);
     void complete(Queue& queue);
     bool idle() const;
+    void wake();
+    DiskTransfer first_left() const;
 
-    std::unique_ptr<DiskIo> io_;
+    std::unique_ptr<DiskIo> io_;  // null once it has failed
     DiskHooks hooks_;
     collective::Delays* delays_;
     mutable std::mutex mutex_;
     std::condition_variable happened_;
     std::deque<Queue> queues_;  // a deque: add_stream moves none
+    std::size_t turn_ = 0;      // the queue that may begin a piece next
     std::array<Piece, kMostPieces> pieces_;
     std::vector<Piece*> free_;
     std::optional<Failure> failure_;  // that the hook has not heard of yet

@@ -1,6 +1,8 @@
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <system_error>
+#include <thread>
 
 #include <liburing.h>
 #include <sys/eventfd.h>
@@ -24,6 +26,7 @@ class UringIo final : public DiskIo {
         if (works_) listen();
     }
     ~UringIo() override {
+        if (works_) drain();
         if (usable_) ::io_uring_queue_exit(&ring_);
     }
     UringIo(const UringIo&) = delete;
@@ -60,6 +63,7 @@ class UringIo final : public DiskIo {
             }
         }
         ::io_uring_cq_advance(&ring_, count);
+        entries_ -= count;
         return ended;
     }
 
@@ -73,7 +77,21 @@ class UringIo final : public DiskIo {
             if (result < 0 && result != -EINTR && result != -EAGAIN && result != -EBUSY)
                 throw std::system_error(-result, std::generic_category(), "io_uring");
         }
+        ++entries_;
         return *entry;
+    }
+    // Waits for all that the kernel has taken, by looking, since its calls may be what failed.
+    void drain() {
+        wake();
+        while (entries_ > ::io_uring_sq_ready(&ring_)) {
+            io_uring_cqe* entry = nullptr;
+            if (::io_uring_peek_cqe(&ring_, &entry) == 0) {
+                ::io_uring_cqe_seen(&ring_, entry);
+                --entries_;
+            } else {
+                std::this_thread::sleep_for(std::chrono::milliseconds(1));
+            }
+        }
     }
     void listen() {
         io_uring_sqe& entry = free_entry();
@@ -85,6 +103,7 @@ class UringIo final : public DiskIo {
     eventfd_t count_ = 0;
     io_uring ring_{};
     bool usable_ = false, works_ = false;
+    unsigned entries_ = 0;  // that have not ended, submitted or not
 };
 
 }  // namespace

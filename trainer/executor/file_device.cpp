@@ -133,7 +133,7 @@ std::byte* FileDevice::take(int rank, plan::MemorySpace space, std::int64_t byte
     } catch (const std::system_error& error) {
         const int number = error.code().value();
         shortage_ = number;
-        if (number == ENOSPC || number == EDQUOT || number == EFBIG || number == ENOMEM) return nullptr;
+        if (number == ENOSPC || number == EDQUOT || number == EFBIG) return nullptr;
         throw RunError(
             fmt::format("rank {}: memory.nvme: no file of {} bytes can be made in the folder {} ({})", rank,
                         bytes, files_->folder(), error.code().message()));
@@ -190,10 +190,11 @@ std::string FileDevice::out_of_memory_place(int rank, plan::MemorySpace space) {
 }
 
 void FileDevice::failed(const disk::DiskTransfer& transfer, const std::string& reason) {
+    const std::string where =
+        transfer.file ? fmt::format("step {}, rank {}: ", transfer.step, transfer.rank) : "";
     fail(std::make_exception_ptr(
-        RunError(fmt::format("step {}, rank {}: {} in {} (memory.nvme); check the disk, then resume from the "
-                             "last checkpoint",
-                             transfer.step, transfer.rank, reason, files_->folder()))));
+        RunError(fmt::format("{}{} in {} (memory.nvme); check the disk, then resume from the last checkpoint",
+                             where, reason, files_->folder()))));
 }
 
 void FileDevice::fail(std::exception_ptr error) {

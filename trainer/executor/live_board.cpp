@@ -9,7 +9,7 @@ namespace shardscope::trainer::executor {
 
 namespace {
 
-constexpr auto kRelaxed = std::memory_order_relaxed;
+constexpr auto kRelaxed = std::memory_order_relaxed, kAcquire = std::memory_order_acquire;
 
 }  // namespace
 
@@ -108,11 +108,11 @@ LiveRank LiveBoard::of(int number) const {
     const std::uint64_t time = profiler::ticks().count;
     for (std::size_t g = 0; g < kGroups; ++g) {
         const LiveGroup& each = own.groups[g];
-        const std::int64_t id = own.ids[g].load(kRelaxed), entered = each.entered_.load(kRelaxed);
+        const std::int64_t id = own.ids[g].load(kRelaxed), entered = each.entered_.load(kAcquire);
         if (id == kNone || entered == 0) continue;
         traces::status::GroupProgress& group = now.groups.emplace_back();
         group.group = id;
-        group.left = std::min(each.left_.load(kRelaxed), entered);
+        group.left = std::min(each.left_.load(kAcquire), entered);
         group.entered = entered;
         // Another core's counter may be a few ticks ahead.
         const std::uint64_t changed =

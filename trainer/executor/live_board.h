@@ -48,18 +48,20 @@ class alignas(64) LiveGroup {
     void enter(std::int64_t number, traces::schema::Operation operation, profiler::Ticks now) {
         operation_.store(operation, kRelaxed);
         entered_at_.store(now.count, kRelaxed);
-        entered_.store(number + 1, kRelaxed);
+        entered_.store(number + 1, kRelease);  // whoever reads it reads this time, or a later one
     }
     void leave(std::int64_t number, profiler::Ticks now) {
-        const std::uint64_t waited = now.count - entered_at_.load(kRelaxed);
+        // Another core's counter may have been a few ticks ahead.
+        const std::uint64_t entered = entered_at_.load(kRelaxed);
+        const std::uint64_t waited = now.count > entered ? now.count - entered : 0;
         waited_.store(waited_.load(kRelaxed) + waited, kRelaxed);
         left_at_.store(now.count, kRelaxed);
-        if (left_.load(kRelaxed) <= number) left_.store(number + 1, kRelaxed);
+        if (left_.load(kRelaxed) <= number) left_.store(number + 1, kRelease);
     }
 
   private:
     friend class LiveBoard;
-    static constexpr auto kRelaxed = std::memory_order_relaxed;
+    static constexpr auto kRelaxed = std::memory_order_relaxed, kRelease = std::memory_order_release;
     std::atomic<std::int64_t> entered_{0}, left_{0};
     std::atomic<std::uint64_t> entered_at_{0}, left_at_{0}, waited_{0};  // ticks
     std::atomic<traces::schema::Operation> operation_{};

@@ -77,6 +77,7 @@ double Costs::on_device(const plan::Plan& plan, const plan::Op& op) const {
 }
 
 double Costs::latency(const plan::Op& op) const {
+    if (is_disk_stream(op.stream)) return 0;
     const bool over_the_bus =
         op.kind == plan::OpKind::memcpy && op.copy_kind() != traces::schema::kCopyDeviceToDevice;
     return over_the_bus ? cluster_.copy.latency : cluster_.device.kernel_latency;

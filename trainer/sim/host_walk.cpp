@@ -25,12 +25,6 @@ std::array<device::StreamIndex, plan::kStreams> streams_of(int rank_class) {
     return streams;
 }
 
-// Each rank of a node has an equal part.
-VirtualMemory::Rooms rooms_of(const Walk& walk) {
-    const int ranks = walk.cluster.sharers(walk.script.mesh.ranks);
-    return {walk.cluster.host.memory / ranks, walk.cluster.disk.capacity / ranks};
-}
-
 }  // namespace
 
 void VirtualMemory::wait(device::StreamEvent event) {
@@ -38,19 +32,24 @@ void VirtualMemory::wait(device::StreamEvent event) {
 }
 
 std::byte* VirtualMemory::take(int /*rank*/, plan::MemorySpace space, std::int64_t bytes, bool /*poisoned*/) {
-    if (space != plan::MemorySpace::device) {
-        const auto place = space == plan::MemorySpace::disk ? &Rooms::disk : &Rooms::host;
-        const double used = used_.*place + static_cast<double>(bytes);
-        if (rooms_.*place > 0 && used > rooms_.*place) return nullptr;
-        used_.*place = used;
-    }
+    const bool shared = space != plan::MemorySpace::device;
+    if (shared && !nodes_.take(rank_class_, space, bytes)) return nullptr;
     // Every block of a run has a different address; the memory there is never accessed.
-    return reinterpret_cast<std::byte*>(
+    auto* data = reinterpret_cast<std::byte*>(
         std::exchange(next_address_, next_address_ + static_cast<std::uint64_t>(bytes)));
+    if (shared) taken_.emplace(data, bytes);
+    return data;
+}
+
+void VirtualMemory::give_back(int /*rank*/, plan::MemorySpace space, std::byte* data) noexcept {
+    const auto taken = taken_.find(data);
+    if (taken == taken_.end()) return;
+    nodes_.give_back(rank_class_, space, taken->second);
+    taken_.erase(taken);
 }
 
 HostWalk::HostWalk(Walk& walk, int rank_class)
-    : VirtualMemory(walk.device, rooms_of(walk)),
+    : VirtualMemory(walk.device, walk.nodes, rank_class),
       PlanWalk(*this, rank_class, streams_of(rank_class), {.device_limit = walk.memory_limit}),
       walk_(walk),
       class_(rank_class),
@@ -198,11 +197,10 @@ void HostWalk::explain(const plan::Op& op, bool by_limit, executor::MemoryShorta
     const plan::MemorySpace space = buffer_of(op).space;
     if (space != plan::MemorySpace::device) {
         const bool disk = space == plan::MemorySpace::disk;
-        const Rooms rooms = rooms_of(walk_);
         shortage.of_host = !disk;
-        shortage.place = fmt::format("into the {:.0f} bytes of {} of {} that each rank of a node has",
-                                     disk ? rooms.disk : rooms.host, disk ? "disk.capacity" : "host.memory",
-                                     walk_.cluster.name);
+        shortage.place =
+            fmt::format("into the {:.0f} bytes of {} of {} that the ranks of a node share",
+                        walk_.nodes.room(space), disk ? "disk.capacity" : "host.memory", walk_.cluster.name);
     }
     shortage.remedy = walk_.memory_remedy;
     shortage.room = walk_.memory_limit;

@@ -4,10 +4,12 @@
 
 #include <cstdint>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "trainer/executor/plan_walk.h"
 #include "trainer/sim/costs.h"
+#include "trainer/sim/node_memory.h"
 #include "trainer/sim/observer.h"
 #include "trainer/sim/script.h"
 #include "trainer/sim/virtual_device.h"
@@ -22,33 +24,32 @@ struct Walk {
     const Costs& costs;
     VirtualDevice& device;
     RunObserver& observer;
+    NodeMemory nodes;
     std::int64_t memory_limit = 0;  // device memory that a rank may reserve; 0: no limit
     std::string memory_place;       // for the message: "into the … of …"
     std::string memory_remedy;
     std::int64_t steps = 0;  // steps to carry out; may be lowered, but not below what a host has begun
 };
 
-// Provides only addresses, files up to the room on the disk, and the state of streams; an allocation that
+// Provides only addresses, up to what the nodes have room for, and the state of streams; an allocation that
 // would have to wait is retried later.
 class VirtualMemory : public device::MemoryDevice {
   public:
-    // Bytes that a rank may have in its node's memory and in files; 0: no limit.
-    struct Rooms {
-        double host = 0, disk = 0;
-    };
-    VirtualMemory(const VirtualDevice& device, Rooms rooms) : device_(device), rooms_(rooms) {}
+    VirtualMemory(const VirtualDevice& device, NodeMemory& nodes, int rank_class)
+        : device_(device), nodes_(nodes), rank_class_(rank_class) {}
     bool happened(device::StreamEvent event) override { return device_.happened(event); }
     void wait(device::StreamEvent event) override;
     device::StreamEvent poison(device::StreamIndex, const device::Waits&, std::byte*, std::int64_t) override {
         return {};
     }
     std::byte* take(int rank, plan::MemorySpace space, std::int64_t bytes, bool poisoned) override;
-    void give_back(int, plan::MemorySpace, std::byte*) noexcept override {}
+    void give_back(int rank, plan::MemorySpace space, std::byte* data) noexcept override;
 
   private:
     const VirtualDevice& device_;
-    const Rooms rooms_;
-    Rooms used_;  // what is given back is at the run's end
+    NodeMemory& nodes_;
+    const int rank_class_;
+    std::unordered_map<const std::byte*, std::int64_t> taken_;  // bytes of the nodes
     std::uint64_t next_address_ = std::uint64_t{1} << 40;
 };
 

@@ -69,6 +69,7 @@ class Simulation final : public StreamListener {
                 costs_,
                 device_,
                 observer ? *observer : none_,
+                NodeMemory(ranks_, cluster),
                 options.memory_limit,
                 options.memory_place,
                 options.memory_remedy,

@@ -48,8 +48,9 @@ struct UnitExposure {
 // device's end.
 struct SimStep {
     double seconds = 0;
-    double kernel_s = 0, copy_s = 0, communication_s = 0;  // unions of intervals of the step's work
-    double exposed_communication_s = 0;                    // outside kernels
+    // Unions of intervals of the step's work; copies of files are none of the device's.
+    double kernel_s = 0, copy_s = 0, communication_s = 0;
+    double exposed_communication_s = 0;  // outside kernels
     std::int64_t peak_bytes = 0;
 };
 

@@ -44,7 +44,7 @@ void StepTimes::add(const StreamItem& item, Time start, Time end) {
         step.collectives.push_back({item.op, {start, end}});
     } else if (item.op->kind == plan::OpKind::kernel) {
         step.kernels.push_back({start, end});
-    } else {
+    } else if (!is_disk_stream(item.op->stream)) {
         step.copies.push_back({start, end});
     }
 }
