@@ -20,10 +20,6 @@ namespace {
     throw std::system_error(number, std::generic_category(), what);
 }
 
-std::int64_t whole_blocks(std::int64_t bytes) {
-    return (bytes + kDiskBlock - 1) / kDiskBlock * kDiskBlock;
-}
-
 // A file without a name; on a file system that has none, one whose name is removed at once.
 traces::store::FileDescriptor open_nameless(const std::string& folder) {
     traces::store::FileDescriptor file(

@@ -12,11 +12,11 @@
 #include <string>
 
 #include "traces/store/file_descriptor.h"
+#include "trainer/plan/disk_block.h"
 
 namespace shardscope::trainer::disk {
 
-inline constexpr std::int64_t kDiskBlock =
-    4096;  // what is read and written past the page cache is whole ones
+using plan::kDiskBlock, plan::whole_blocks;
 
 class DiskFile {
   public:

@@ -4,6 +4,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "trainer/plan/disk_block.h"
 #include "trainer/sharding/optimizer.h"
 #include "trainer/sharding/values.h"
 
@@ -13,25 +14,19 @@ namespace {
 
 // One is read, one updated and one written.
 constexpr std::int64_t kLargestInRing = 3;
-// Reads and writes that bypass the page cache begin at multiples of it.
-constexpr std::int64_t kFileAlignment = 4096;
-
-std::int64_t aligned(std::int64_t bytes) {
-    return (bytes + kFileAlignment - 1) / kFileAlignment * kFileAlignment;
-}
 
 }  // namespace
 
 std::int64_t HostFiles::File::state_begin() const {
-    return aligned(bytes);
+    return plan::whole_blocks(bytes);
 }
 
 std::int64_t HostFiles::File::narrow_begin() const {
-    return state_begin() + aligned(state_bytes);
+    return state_begin() + plan::whole_blocks(state_bytes);
 }
 
 std::int64_t HostFiles::File::region() const {
-    return narrow_begin() + aligned(narrow);
+    return narrow_begin() + plan::whole_blocks(narrow);
 }
 
 void HostFiles::add(plan::BufferId parameters, std::int64_t bytes, std::int64_t narrow) {
@@ -69,7 +64,7 @@ void HostFiles::add_slot(std::vector<plan::Buffer>& persistent, OptimizerSlot& s
 }
 
 void HostFiles::declare_ring(std::vector<plan::Buffer>& persistent) {
-    std::int64_t largest = kFileAlignment;
+    std::int64_t largest = plan::kDiskBlock;
     for (const File& file : files_) largest = std::max(largest, file.region());
     ring_.declare(persistent, kLargestInRing * largest);
 }
