@@ -63,6 +63,14 @@ TEST(Operators, SelfIsWithoutOperatorsInsideAndWithoutRuntimeCalls) {
     EXPECT_EQ(report.ranks[0].device_self, 70);
 }
 
+TEST(Operators, FilesAreNotDeviceTime) {
+    RunBuilder run;
+    op(run, 0, 100, "swap_out");
+    run.memcpy(0, 200, 230, 10);
+    run.file(0, schema::kCopyHostToDisk, 230, 900, 20);
+    EXPECT_EQ(find(operators_report(*run.take()), "swap_out").device_total, 230 - 200);
+}
+
 TEST(Operators, ADriversCallInsideARuntimeCallIsTakenOnce) {
     RunBuilder run;
     op(run, 0, 100, "aten::mm");

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "traces/analysis/base/step_windows.h"
+#include "traces/schema/memory_kinds.h"
 #include "traces/store/columns/names.h"
 #include "traces/store/columns/trace.h"
 
@@ -129,7 +130,7 @@ OperatorTimes operator_times(const store::Trace& trace) {
 
     const store::DeviceEvents& device = trace.device;
     for (std::size_t e = 0; e < device.size(); ++e) {
-        if (device.range[e] < 0) continue;
+        if (device.range[e] < 0 || schema::is_of_file(device.copy_kind[e])) continue;
         const std::int32_t at = times.innermost[static_cast<std::size_t>(device.range[e])];
         if (at >= 0) times.device_self[static_cast<std::size_t>(at)] += device.end[e] - device.start[e];
     }
