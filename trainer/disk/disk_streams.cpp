@@ -25,7 +25,6 @@ bool overlap(const DiskTransfer& a, const DiskTransfer& b) {
 DiskStreams::DiskStreams(std::unique_ptr<DiskIo> io, DiskHooks hooks, collective::Delays* delays)
     : io_(std::move(io)), hooks_(std::move(hooks)), delays_(delays) {
     for (Piece& piece : pieces_) free_.push_back(&piece);
-    thread_ = std::thread([this] { run(); });
 }
 
 // --- the hosts' side -------------------------------------------------------------------------------------
@@ -33,6 +32,7 @@ DiskStreams::DiskStreams(std::unique_ptr<DiskIo> io, DiskHooks hooks, collective
 device::StreamIndex DiskStreams::add_stream() {
     const std::lock_guard lock(mutex_);
     queues_.emplace_back();
+    if (!thread_.joinable()) thread_ = std::thread([this] { run(); });
     return kFirst + static_cast<device::StreamIndex>(queues_.size() - 1);
 }
 

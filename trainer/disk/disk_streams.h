@@ -118,7 +118,7 @@ class DiskStreams {
     std::optional<Failure> failure_;  // that the hook has not heard of yet
     std::exception_ptr error_;
     bool stop_ = false;
-    std::thread thread_;
+    std::thread thread_;  // from the first stream on
 };
 
 }  // namespace shardscope::trainer::disk
