@@ -82,9 +82,9 @@ TEST(AdviceRows, FiguresHaveTheirUnit) {
 }
 
 TEST(AdviceRows, EveryRuleHasAPanelOfItsSubject) {
-    static const std::set<std::string_view> kPanels = {"runs",     "modules", "units",       "memory",
-                                                       "summary",  "kernels", "collectives", "distributed",
-                                                       "shardmap", "idle",    "topology",    "job"};
+    static const std::set<std::string_view> kPanels = {
+        "runs",        "modules",  "units", "memory",   "summary", "kernels", "collectives",
+        "distributed", "shardmap", "idle",  "topology", "job",     "copies"};
     int configuration = 0;
     for (const traces::analysis::AdviceRule& rule : traces::analysis::advice_rules()) {
         EXPECT_TRUE(kPanels.contains(panel_of(rule.id))) << rule.id;

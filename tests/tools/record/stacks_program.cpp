@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
+#include <random>
 #include <thread>
 
 #include <pthread.h>
@@ -56,11 +57,14 @@ extern "C" {
 [[gnu::noinline]] double work(long rounds) {
     constexpr long kPiece = 80'000;
     double in_hot = 0, in_cold = 0, sum = 0;
+    std::minstd_rand random;
+    std::uniform_int_distribution<long> length(kPiece / 2, kPiece * 3 / 2);
     for (long i = 0; i < rounds; ++i) {
+        const long piece = length(random);  // equal ones could keep step with the ticks of a timer
         const double start = cpu_seconds();
-        sum += first_caller(kPiece) + second_caller(kPiece);
+        sum += first_caller(piece) + second_caller(piece);
         const double middle = cpu_seconds();
-        sum += cold(kPiece);
+        sum += cold(piece);
         in_hot += middle - start;
         in_cold += cpu_seconds() - middle;
     }
