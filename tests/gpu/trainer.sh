@@ -74,6 +74,10 @@ parity "gpt.toml, GELU in the product" 2e-5 "$samples/gpt.toml" --run.steps=4 --
 parity "gpt.toml, GELU in the product, bf16" 2e-2 "$samples/gpt.toml" --run.steps=4 --model.attention=fused \
     --data.path="$text" --model.fused_activation=true --precision.param=bf16
 parity "talk.toml" 2e-5 "$samples/talk/talk.toml" --run.steps=2 --model.width=256 --data.batch=128
+parity "gpt.toml, the optimizer in files" 2e-5 "$samples/gpt.toml" --run.steps=4 --model.attention=fused --data.path="$text" \
+    --memory.offload=optimizer --memory.nvme="$work"
+parity "gpt.toml, shards in files" 2e-5 "$samples/gpt.toml" --run.steps=4 --model.attention=fused --data.path="$text" \
+    --fsdp.cpu_offload=true --memory.nvme="$work"
 
 parity "gpt.toml, 4 experts" 2e-5 "$samples/gpt.toml" --run.steps=4 --model.attention=fused --data.path="$text" \
     --model.experts=4 --model.experts_per_token=2 --model.balance_loss=0.01
