@@ -118,6 +118,9 @@ TEST(PlannerSpace, TriesTheOptimizerOnTheHost) {
         EXPECT_NE(value_of(candidate, "fsdp.sharding_strategy"), "NO_SHARD");
     }
     EXPECT_EQ(offloaded, 2 * 20 + 2);
+    for (const Candidate& candidate : Planned("").candidates({}))
+        EXPECT_THAT(candidate.settings,
+                    ::testing::Each(::testing::Field(&job::Override::key, ::testing::Ne("memory.nvme"))));
     EXPECT_THAT(values_of(Planned("").candidates({{"memory.offload", {"activations"}}}), "memory.offload"),
                 ElementsAre("activations"));
     // A job of this kind is also tried without, with fsdp.cpu_offload too.

@@ -87,8 +87,8 @@ class Space {
         const job::Offload& own = job_.memory.offload;
         return to_text(job::Offload{!own.optimizer, own.activations});
     }
-    // Of memory.nvme: without files, and with those of the job where the host updates something.
-    Values folders(bool on_host) const { return on_host ? values(kNvme, {""}) : Values{""}; }
+    // Of memory.nvme, if the job has it or it is given: without files, and with them where the host updates.
+    std::vector<std::vector<job::Override>> folders(bool on_host) const;
     std::vector<std::vector<job::Override>> halves() const;
     std::vector<std::vector<job::Override>> offloads(const Values& of_fsdp, const Values& of_memory,
                                                      bool updates) const;
@@ -245,6 +245,14 @@ std::vector<std::vector<job::Override>> Space::halves() const {
              {kAccumulation, std::to_string(job_.train.accumulation * 2)}}};
 }
 
+std::vector<std::vector<job::Override>> Space::folders(bool on_host) const {
+    if (job_.memory.nvme.empty() && !given(kNvme)) return {{}};
+    std::vector<std::vector<job::Override>> settings;
+    for (const std::string& folder : on_host ? values(kNvme, {""}) : Values{""})
+        settings.push_back({{kNvme, folder}});
+    return settings;
+}
+
 // fsdp.cpu_offload and memory.offload, whose optimizer gives way where it is not possible unless it is given;
 // and, of a job with memory.nvme, what the host updates with files and without.
 std::vector<std::vector<job::Override>> Space::offloads(const Values& of_fsdp, const Values& of_memory,
@@ -257,10 +265,10 @@ std::vector<std::vector<job::Override>> Space::offloads(const Values& of_fsdp, c
                 without.optimizer = false;
                 memory = to_text(without);
             }
-            for (const std::string& folder :
+            for (const std::vector<job::Override>& folder :
                  folders(fsdp == "true" || job::parse_offload(memory).optimizer)) {
-                std::vector<job::Override> one = {
-                    {kOffload, fsdp}, {kMemoryOffload, memory}, {kNvme, folder}};
+                std::vector<job::Override> one = {{kOffload, fsdp}, {kMemoryOffload, memory}};
+                one.insert(one.end(), folder.begin(), folder.end());
                 if (std::find(all.begin(), all.end(), one) == all.end()) all.push_back(std::move(one));
             }
         }
@@ -272,9 +280,10 @@ void Space::combine(const Strategy& strategy, std::vector<std::vector<job::Overr
     const Values all_layouts = layouts(strategy);
     for (const std::string& layout : all_layouts) combine(strategy, layout, {}, into);
     if (strategy.updates && !given(kMemoryOffload) && !given(kOffload)) {
-        for (const std::string& folder : folders(job::parse_offload(other_offload()).optimizer))
-            combine(strategy, all_layouts.front(), {{kMemoryOffload, other_offload()}, {kNvme, folder}},
-                    into);
+        for (std::vector<job::Override> instead : folders(job::parse_offload(other_offload()).optimizer)) {
+            instead.insert(instead.begin(), {kMemoryOffload, other_offload()});
+            combine(strategy, all_layouts.front(), instead, into);
+        }
     }
     if (strategy.once && job_.train.accumulation_sync) return;
     for (const std::vector<job::Override>& half : halves())
