@@ -96,6 +96,7 @@ TEST(Offload, ChangesNoBitInAMesh) {
     const SampleText text;
     for (const job::ParallelMode mode :
          {job::ParallelMode::none, job::ParallelMode::ddp, job::ParallelMode::fsdp}) {
+        if (testing::kShort && mode != job::ParallelMode::fsdp) continue;
         const bool data = mode != job::ParallelMode::none;
         job::Job pipeline = gpt(text, mode, data ? 2 : 1);
         pipeline.train.accumulation = 4;
@@ -206,6 +207,7 @@ TEST(Offload, DelaysAndPoisonChangeNoBit) {
     const SampleText text;
     for (const job::ParallelMode mode :
          {job::ParallelMode::none, job::ParallelMode::ddp, job::ParallelMode::fsdp}) {
+        if (testing::kShort && mode != job::ParallelMode::fsdp) continue;
         const int ranks = mode == job::ParallelMode::none ? 1 : 2;
         job::Job small = gpt(text, mode, ranks);
         small.train.accumulation = 2;
