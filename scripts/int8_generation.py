@@ -16,16 +16,12 @@ PROMPTS = ["line 4 of a text", "resemble each other", "whose lines"]
 KINDS = ["fp32", "int8"]
 
 
-def uniform(index):
-    words = our_random._words(SEED, our_random.stream_of("generate"), our_random.np.array([index // 4], dtype="uint64"))
-    return float(our_random.np.float32(words[0][index % 4] >> 8) * 2.0**-24)
-
-
 def drawn(logits, number):
     """The token that next_token.cpp draws."""
+    uniform = our_random.uniform(SEED, our_random.stream_of("generate"), number)
     values, tokens = logits.double().topk(TOP)
     ends = ((values - values[0]) / TEMPERATURE).exp().cumsum(0)
-    place = (ends <= uniform(number) * ends[-1]).sum().item()
+    place = (ends <= uniform * ends[-1]).sum().item()
     return tokens[min(place, TOP - 1)].item()
 
 

@@ -4,8 +4,8 @@
 #
 #   scripts/int8_generation.sh
 #
-# Exits with 1 if a text differs, or if none is another in int8 than in fp32. The first run makes a virtual environment with the pinned PyTorch; SHARDSCOPE_PYTHON may
-# name an interpreter that has it.
+# Exits with 1 if a text differs, or if none is another in int8 than in fp32. The first run makes a virtual environment with
+# the pinned PyTorch; SHARDSCOPE_PYTHON may name an interpreter that has it.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 

@@ -37,6 +37,12 @@ def random_bits(seed, stream, index):
     return int(words[1]) << 32 | int(words[0])
 
 
+def uniform(seed, stream, index):
+    """A number from [0, 1)."""
+    words = _words(seed, stream, np.array([index // 4], dtype=np.uint64))[0]
+    return float((words[index % 4] >> np.uint64(8)) * 2.0**-24)
+
+
 def normals(seed, stream, count, first=0):
     """Elements [first, first + count) of a stream, by Box and Muller, in fp32."""
     counters = np.arange(first // 4, (first + count + 3) // 4, dtype=np.uint64)

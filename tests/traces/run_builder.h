@@ -77,25 +77,12 @@ class RunBuilder {
     }
     void memcpy(int rank, std::int64_t start, std::int64_t end, std::optional<std::int64_t> launched = {},
                 int stream = 8) {
-        sink_.add(schema::MemcpyRow{.start = start,
-                                    .end = end,
-                                    .device = rank,
-                                    .stream = stream,
-                                    .correlation = launch(rank, launched),
-                                    .global_pid = pid(rank),
-                                    .bytes = 64});
+        copy(rank, start, end, launched, stream, 64, schema::kCopyHostToDevice);
     }
     // `kind`: kCopyDiskToHost or kCopyHostToDisk.
     void file(int rank, int kind, std::int64_t start, std::int64_t end,
               std::optional<std::int64_t> launched = {}, int stream = 10) {
-        sink_.add(schema::MemcpyRow{.start = start,
-                                    .end = end,
-                                    .device = rank,
-                                    .stream = stream,
-                                    .correlation = launch(rank, launched),
-                                    .global_pid = pid(rank),
-                                    .bytes = 400,
-                                    .copy_kind = kind});
+        copy(rank, start, end, launched, stream, 400, kind);
     }
     void memset(int rank, std::int64_t start, std::int64_t end, std::optional<std::int64_t> launched = {},
                 int stream = 9) {
@@ -160,6 +147,17 @@ class RunBuilder {
     std::unique_ptr<store::Trace> take() { return sink_.take(); }
 
   private:
+    void copy(int rank, std::int64_t start, std::int64_t end, std::optional<std::int64_t> launched,
+              int stream, std::int64_t bytes, int kind) {
+        sink_.add(schema::MemcpyRow{.start = start,
+                                    .end = end,
+                                    .device = rank,
+                                    .stream = stream,
+                                    .correlation = launch(rank, launched),
+                                    .global_pid = pid(rank),
+                                    .bytes = bytes,
+                                    .copy_kind = kind});
+    }
     std::int64_t launch(int rank, std::optional<std::int64_t> launched) {
         const std::int64_t id = ++last_id_;
         if (launched) {

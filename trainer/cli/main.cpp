@@ -64,7 +64,8 @@ run without sweep.
 constexpr const char* kPlanHelp =
     R"(The search tries: fsdp.wrap x parallel.mode and fsdp.sharding_strategy x fsdp.cpu_offload x
 memory.offload x memory.nvme (of a job that has it) x memory.activation_checkpointing x fsdp.backward_prefetch x
-fsdp.limit_all_gathers x fsdp.layout x precision.param x train.accumulation, the values that suit the model and the cluster (sim.cluster), and the job's own.
+fsdp.limit_all_gathers x fsdp.layout x precision.param x train.accumulation, the values that suit the model and the
+cluster (sim.cluster), and the job's own.
 --section.key=value keeps a key as it is; any key may have several values, written as for sweep, which are tried in
 turn: --data.batch=1,2,4 --run.ranks=8,64.
 With --meshes it tries parallel.tensor x parallel.context x parallel.pipeline and its schedules x parallel.expert x
